@@ -1,0 +1,40 @@
+# Everything runs in .venv, which the first command creates by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup test test-slow lint types demo accuracy gram peers clean
+
+setup: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+test: lint types  ## lint, type-check and test
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup  ## the long tests only
+	$(BIN)/python -m pytest -m slow
+
+demo: setup  ## kernels with and without LayerNorm, and a heatmap
+	$(BIN)/lnkernel demo
+
+accuracy: setup  ## error of every kernel against 50 digits
+	$(BIN)/python -m benchmarks.accuracy
+
+gram: setup peers  ## speed of the Gram matrix beside neural-tangents
+	$(BIN)/python -m benchmarks.gram
+
+peers: setup  ## the separate environment of neural-tangents
+	$(BIN)/python -m benchmarks.peers.environment
+
+clean:
+	rm -rf .venv .venv-peers build dist out

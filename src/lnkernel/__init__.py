@@ -1,0 +1,72 @@
+"""Exact kernels of infinitely wide networks, with LayerNorm done right.
+
+`ntk(arch)(x, x2)` is the neural tangent kernel of an architecture, `nngp(arch)` its
+Gaussian-process kernel; an architecture is built from layers by `serial`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from lnkernel import errors
+from lnkernel.arch import (
+    Abs,
+    Activation,
+    Dense,
+    GroupNorm,
+    Homogeneous,
+    Identity,
+    LayerNorm,
+    LeakyRelu,
+    Node,
+    Parallel,
+    RectifiedPower,
+    Relu,
+    RMSNorm,
+    Serial,
+    mlp,
+    parallel,
+    residual,
+    serial,
+)
+from lnkernel.calculus.state import Kernels
+from lnkernel.gram.kernel import Kernel, kernels, nngp, ntk
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Abs",
+    "Activation",
+    "Dense",
+    "GroupNorm",
+    "Homogeneous",
+    "Identity",
+    "Kernel",
+    "Kernels",
+    "LayerNorm",
+    "LeakyRelu",
+    "Node",
+    "Parallel",
+    "RMSNorm",
+    "RectifiedPower",
+    "Relu",
+    "Serial",
+    "errors",
+    "kernels",
+    "mlp",
+    "nngp",
+    "ntk",
+    "parallel",
+    "plot",
+    "residual",
+    "serial",
+]
+
+_ON_DEMAND = ("plot",)  # what needs more than JAX is imported at its first use
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

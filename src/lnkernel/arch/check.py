@@ -1,0 +1,83 @@
+"""Checks of single hyperparameters. What is not a plain number (a tracer) passes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lnkernel.arch.node import known, known_zero
+from lnkernel.errors import ArchitectureError
+
+
+def _refuse(layer: Any, reason: str, remedy: str) -> None:
+    raise ArchitectureError(type(layer).__name__, "", reason, remedy)
+
+
+def finite(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if known(value) and not math.isfinite(value):
+        _refuse(layer, f"{name} must be a finite number, got {value}", f"Choose a finite {name}")
+
+
+def not_negative(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if known(value) and value < 0:
+        _refuse(layer, f"{name} must not be negative, got {value}", f"Choose {name} >= 0")
+
+
+def positive(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if known(value) and value <= 0:
+        _refuse(layer, f"{name} must be positive, got {value}", f"Choose {name} > 0")
+
+
+def integer_at_least(layer: Any, name: str, least: int) -> None:
+    value = getattr(layer, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        _refuse(
+            layer,
+            f"{name} must be an integer, at least {least}, got {value!r}",
+            f"Choose {name} = {least} or more",
+        )
+
+
+def homogeneous_degree(layer: Any) -> None:
+    """The NTK needs E phi'(u)^2, which is finite for degrees above 1/2 only."""
+    degree = layer.degree
+    if not known(degree) or not math.isfinite(degree):
+        _refuse(layer, f"degree must be a plain finite number, got {degree!r}", "Write e.g. 1.5")
+    if degree <= 0.5:
+        _refuse(
+            layer,
+            f"degree must exceed 1/2, got {degree}: below that E phi'(u)^2 is infinite and the "
+            "NTK does not exist",
+            "Choose a degree > 1/2",
+        )
+
+
+def not_all_zero(layer: Any, *names: str) -> None:
+    if all(known_zero(getattr(layer, name)) for name in names):
+        _refuse(
+            layer,
+            f"{' and '.join(names)} are both zero, so the activation is zero everywhere",
+            "Choose one of them different from zero",
+        )
+
+
+def group_has_limit(layer: Any) -> None:
+    """GroupNorm's kernel in closed form: eps = 0, and not two degrees of freedom."""
+    if not known_zero(layer.eps):
+        _refuse(
+            layer,
+            f"eps must be exactly 0, got {layer.eps!r}: normalisation in finite groups has no "
+            "closed form otherwise",
+            "Use eps=0, or LayerNorm, which allows any eps",
+        )
+    if layer.degrees_of_freedom == 2:
+        size, centre = layer.group_size, layer.centre
+        _refuse(
+            layer,
+            f"group_size={size} with centre={centre} leaves two degrees of freedom, for which the "
+            "NTK's diagonal is infinite",
+            f"Use group_size={size + 1} or more",
+        )

@@ -1,0 +1,171 @@
+r"""The covariance of one pair of states, without cancellation.
+
+Two inputs, at some place in a network, have states $u$ and $v$: vectors of lengths
+$r_1 = \sqrt{E u^2}$, $r_2 = \sqrt{E v^2}$ and angle $\theta$. The textbook carries
+$q_1 = r_1^2$, $q_2 = r_2^2$ and $K = r_1 r_2 \cos\theta$; but where two inputs are close,
+$1 - K/\sqrt{q_1 q_2}$ is then rounding noise, and a ReLU's NTK depends on its square
+root. Here every small quantity is carried itself:
+
+* $w = \sin^2(\theta/2)$ and $z = \cos^2(\theta/2)$, both to full relative accuracy,
+* $c = \cos\theta$, to full relative accuracy wherever all contributions are positive,
+* $e = (r_1 - r_2)/(r_1 + r_2)$, the relative difference of the lengths.
+
+Squared lengths may overflow to infinity or underflow to zero inside a network: nothing else
+depends on their size, except next to a bias or an eps, where the limit is exact.
+Every operation below is a sum of non-negative terms in $w$, $z$ and the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lnkernel.arch.node import known_zero
+from lnkernel.calculus.arithmetic import Arithmetic, Number, Truth
+
+
+@dataclass(frozen=True)
+class Length:
+    """The squared length q of one state; `live` is False for an exact zero vector.
+
+    q is carried and not its root because layers multiply it by simple numbers: a ReLU
+    by exactly 1/2, where a rounded root of 1/2 would lean the same way in every layer.
+    """
+
+    q: Number
+    live: Truth = True
+
+    def masked(self, num: Arithmetic, q: Number) -> Length:
+        """Squared length `q` where this state is not zero, and 0 where it is."""
+        return Length(q if self.live is True else num.where(self.live, q, 0.0), self.live)
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Two states: their lengths and the angle between them."""
+
+    first: Length
+    second: Length
+    w: Number
+    z: Number
+    c: Number
+    e: Number
+
+    def times_lengths(self, num: Arithmetic, x: Number) -> Number:
+        """r1 r2 x; with x = c it is K = E uv."""
+        return num.sqrt(self.first.q) * (num.sqrt(self.second.q) * x)
+
+    def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
+        return dataclasses.replace(self, first=first, second=second, e=e)
+
+
+def scaled(cov: Covariance, factor: Number) -> Covariance:
+    """Both states multiplied by one number."""
+    first, second = (
+        dataclasses.replace(x, q=factor * (factor * x.q)) for x in (cov.first, cov.second)
+    )
+    return cov.with_lengths(first, second, cov.e)
+
+
+def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covariance, Number]:
+    r"""Both states with one more coordinate, `bias`, orthogonal to the others; and the share
+    $\alpha_1 \alpha_2$ of the old part in the new product of lengths.
+
+    With $\alpha = r/r'$ and $\beta = b/r'$ for each input, $S = \alpha_1\beta_2 + \beta_1\alpha_2$
+    and the tilt $\kappa = \frac12 (eS)^2/(1 + \alpha_1\alpha_2 + \beta_1\beta_2)$, which is
+    $\frac12(1 - \alpha_1\alpha_2 - \beta_1\beta_2)$ without its cancellation:
+
+        w' = a1 a2 w + kappa,   z' = a1 a2 z + b1 b2 + kappa,   c' = a1 a2 c + b1 b2,
+        e' = e (S/(b1 + b2))^2.
+    """
+    if known_zero(bias):
+        return cov, 1.0
+    one, two = (num.cosines(side.q, bias) for side in (cov.first, cov.second))
+    old, new = one.leg * two.leg, one.other * two.other
+    first, second = (
+        Length(square, True if side.live is True else num.either(side.live, bias > 0))
+        for square, side in ((one.square, cov.first), (two.square, cov.second))
+    )
+    if known_zero(cov.e):
+        tilt, e = 0.0, 0.0
+    else:
+        crossed = one.leg * two.other + one.other * two.leg
+        sine = cov.e * crossed
+        tilt = 0.5 * (sine * sine) * num.divide(1.0, 1.0 + old + new)
+        shrink = num.divide(crossed, one.other + two.other)
+        e = cov.e * (shrink * shrink)
+    w = old * cov.w + tilt
+    # c' = 1 - 2w' where that does not cancel: then no error adds up from layer to layer
+    c = num.where(w < 0.25, 1 - 2 * w, old * cov.c + new)
+    return Covariance(first, second, w, old * cov.z + (new + tilt), c, e), old
+
+
+def normalised(num: Arithmetic, cov: Covariance, eps: Number) -> Covariance:
+    r"""Both states divided by $g = \sqrt{r^2 + \epsilon}$: the angle stays.
+
+    With $\alpha = r/g$: $q' = \alpha^2$ and
+    $e' = e\,\epsilon\,\big((\alpha_1/g_2 + \alpha_2/g_1)/(\alpha_1 + \alpha_2)\big)^2$.
+    With $\epsilon = 0$ every length is 1, except that a zero vector stays zero.
+    """
+    if known_zero(eps):
+        first, second = (side.masked(num, 1.0) for side in (cov.first, cov.second))
+        if first.live is True and second.live is True:
+            return cov.with_lengths(first, second, 0.0)
+        return cov.with_lengths(first, second, num.as_number(first.q) - num.as_number(second.q))
+    one, two = (num.softened(side.q, eps) for side in (cov.first, cov.second))
+    crossed = num.divide(one.ratio, two.norm) + num.divide(two.ratio, one.norm)
+    shrink = num.divide(crossed, one.ratio + two.ratio)
+    first = cov.first.masked(num, one.ratio * one.ratio)
+    second = cov.second.masked(num, two.ratio * two.ratio)
+    return cov.with_lengths(first, second, cov.e * (eps * shrink * shrink))
+
+
+def orthogonal_sum(
+    num: Arithmetic, parts: Sequence[Covariance]
+) -> tuple[Covariance, list[Number]]:
+    r"""The sum of independent (orthogonal) parts, and each one's share $a_i$ of the product
+    of lengths.
+
+    With $\alpha_{i} = r_i/r$ per input, $a_i = \alpha_{i1}\alpha_{i2}$, and for each pair of
+    parts the sine $s_{ij} = \alpha_{i1}\alpha_{j2} - \alpha_{j1}\alpha_{i2}
+    = (\alpha_{i1}\alpha_{j2} + \alpha_{j1}\alpha_{i2})\,(e_i - e_j)/(1 - e_i e_j)$:
+
+        kappa = 1/2 sum_{i<j} s_ij^2 / (1 + sum a_i),
+        w' = sum a_i w_i + kappa,   z' = sum a_i z_i + kappa,   c' = sum a_i c_i,
+        e' = sum e_i ((r_i1 + r_i2)/(r_1 + r_2))^2.
+    """
+    first = _total_length(num, [part.first for part in parts])
+    second = _total_length(num, [part.second for part in parts])
+    cos1 = [num.divide(num.sqrt(part.first.q), num.sqrt(first.q)) for part in parts]
+    cos2 = [num.divide(num.sqrt(part.second.q), num.sqrt(second.q)) for part in parts]
+    shares = [x * y for x, y in zip(cos1, cos2, strict=True)]
+    sines = 0.0
+    for i, part in enumerate(parts):
+        for j, other in enumerate(parts[:i]):
+            straight, crossed = cos1[i] * cos2[j], cos1[j] * cos2[i]
+            close = num.divide((straight + crossed) * (part.e - other.e), 1 - part.e * other.e)
+            # where lengths differ much, the direct difference does not cancel
+            apart = part.e * part.e + other.e * other.e > 0.25
+            sine = num.where(apart, straight - crossed, close)
+            sines = sines + sine * sine
+    tilt = 0.5 * num.divide(sines, 1 + sum(shares))
+    both = num.sqrt(first.q) + num.sqrt(second.q)
+    e = 0.0
+    for part in parts:
+        part_of_both = num.divide(num.sqrt(part.first.q) + num.sqrt(part.second.q), both)
+        e = e + part.e * (part_of_both * part_of_both)
+    w, z, c = (
+        sum(a * getattr(p, name) for a, p in zip(shares, parts, strict=True)) for name in "wzc"
+    )
+    return Covariance(first, second, w + tilt, z + tilt, c, e), shares
+
+
+def _total_length(num: Arithmetic, lengths: Sequence[Length]) -> Length:
+    total = lengths[0]
+    for length in lengths[1:]:
+        live = True
+        if total.live is not True and length.live is not True:
+            live = num.either(total.live, length.live)
+        total = Length(total.q + length.q, live)
+    return total

@@ -1,0 +1,237 @@
+"""One rule per layer: how one pair of inputs flows through it.
+
+Every rule is written for one pair, over an abstract arithmetic `num`; what lifts it to
+matrices, or computes it in another number system, stands outside. MATH refers to
+Jacot et al. 2018 (NTK), Lee et al. 2018 and Matthews et al. 2018 (NNGP), Yang 2019.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import singledispatch
+
+from lnkernel.arch.activations import Activation, Identity
+from lnkernel.arch.compose import Parallel, Serial
+from lnkernel.arch.dense import Dense
+from lnkernel.arch.node import Node, known_zero
+from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.calculus import gaussian
+from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.covariance import (
+    Covariance,
+    Length,
+    normalised,
+    orthogonal_sum,
+    scaled,
+    with_bias,
+)
+from lnkernel.calculus.state import Mean, State
+from lnkernel.errors import ArchitectureError
+
+
+@singledispatch
+def rule(layer: Node, state: State, num: Arithmetic) -> State:
+    """The state of one pair behind `layer`."""
+    raise ArchitectureError(
+        type(layer).__name__,
+        "",
+        "this type of layer has no rule",
+        "Register one in lnkernel.calculus.rules, and its step in lnkernel.arch.flow",
+    )
+
+
+@rule.register
+def _(layer: Identity, state: State, num: Arithmetic) -> State:
+    return state
+
+
+@rule.register
+def _(layer: Serial, state: State, num: Arithmetic) -> State:
+    for part in layer.layers:
+        state = rule(part, state, num)
+    return state
+
+
+@rule.register
+def _(layer: Dense, state: State, num: Arithmetic) -> State:
+    r"""$K' = \sigma_w^2 K + \sigma_b^2$ and $\Theta' = K' + \sigma_w^2\,(\Theta + g K)$."""
+    cov, share = with_bias(num, scaled(state.total, layer.W_std), layer.b_std)
+    o = None if state.o is None else layer.W_std * layer.W_std * state.o
+    return State(cov, cov, t=cov.c + share * state.averaged, o=o)
+
+
+@rule.register(Activation)
+def _(layer: Activation, state: State, num: Arithmetic) -> State:
+    r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,p^2 K'$, because $u\phi'(u) = p\,\phi(u)$."""
+    p, cov = layer.degree, state.total
+    image = gaussian.image(num, layer, cov.w, cov.z)
+    square = layer.a * layer.a + layer.b * layer.b
+    size = gaussian.moment(p) * square
+    first, second = (Length(size * num.power(x.q, p), x.live) for x in (cov.first, cov.second))
+    e = 0.0 if known_zero(cov.e) else num.tanh_multiple(cov.e, p)
+    total = Covariance(first, second, image.w, image.z, image.c, e)
+
+    t = gaussian.growth(p) * (state.t * image.slope)
+    if state.g:
+        t = t + state.g * p * p * image.c
+    o = state.o
+    if o is not None:
+        before = p * p * gaussian.moment(p - 1) * square
+        first_part, second_part = (
+            num.power(x.q, (p - 1) / 2) for x in (cov.first, cov.second)
+        )
+        o = o * before * image.slope * first_part * second_part
+
+    share = gaussian.mean_share(num, layer)
+    rest = 1 - share * share  # what the mean leaves of E phi^2
+    centred = Covariance(
+        *(Length(x.q * rest, x.live) for x in (first, second)),
+        w=image.w / rest,
+        z=(image.z - share * share) / rest,
+        c=(image.c - share * share) / rest,
+        e=e,
+    )
+    return State(total, centred, t, o=o, mean=Mean(share, share, e), gaussian=False)
+
+
+@rule.register
+def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
+    r"""$K' = K_c/\sqrt{(v_1+\epsilon)(v_2+\epsilon)}$ with the centred $K_c = K - m_1 m_2$,
+    $v = q - m^2$; Θ is divided likewise. That the mean is subtracted changes Θ by terms of order
+    1/width only.
+    """
+    cov = normalised(num, state.centred, layer.eps)
+    t = state.t
+    if state.mean is not None:  # Θ/(r1 r2) refers to the centred lengths from here on
+        upright = [num.sqrt(1 - m * m) for m in state.mean[:2]]
+        t = num.divide(num.divide(t, upright[0]), upright[1])
+    o = _divided(num, state.o, state.centred, layer.eps)
+    return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
+
+
+@rule.register
+def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
+    r"""$K' = K/\sqrt{(q_1+\epsilon)(q_2+\epsilon)}$, Θ likewise; the mean features stay."""
+    total = normalised(num, state.total, layer.eps)
+    o = _divided(num, state.o, state.total, layer.eps)
+    if state.mean is None:
+        new = dataclasses.replace(state, total=total, centred=total)
+        return _with_affine(layer, new, state.t, o)
+    first, second = (
+        dataclasses.replace(side, q=side.q * (1 - share * share))
+        for side, share in zip((total.first, total.second), state.mean[:2], strict=True)
+    )
+    change = _combined(num, total.e, -state.total.e)  # of the relative difference of the lengths
+    centred = state.centred.with_lengths(first, second, _combined(num, state.centred.e, change))
+    mean = state.mean._replace(e=_combined(num, state.mean.e, change))
+    new = dataclasses.replace(state, total=total, centred=centred, mean=mean)
+    return _with_affine(layer, new, state.t, o)
+
+
+@rule.register
+def _(layer: GroupNorm, state: State, num: Arithmetic) -> State:
+    r"""$K' = \kappa_\nu(\rho)$ and $\Theta' = \Theta\,\kappa_\nu'(\rho)/\sqrt{q_1 q_2}$ (Price's theorem).
+
+    In groups of one degree of freedom the output is ±1, and nothing before it is trained.
+    """
+    cov = state.total
+    acute = cov.w <= cov.z
+    sphere = num.spherical(layer.degrees_of_freedom, num.where(acute, cov.w, cov.z))
+    w2 = num.where(acute, sphere.gap, 2 - sphere.gap)
+    c = num.where(acute, sphere.value, -sphere.value)
+    unit = normalised(num, cov, 0.0)
+    new = Covariance(unit.first, unit.second, 0.5 * w2, 1 - 0.5 * w2, c, unit.e)
+    o = _divided(num, state.o, cov, 0.0)
+    o = None if o is None else o * sphere.slope
+    state = dataclasses.replace(state, total=new, centred=new, gaussian=False)
+    return _with_affine(layer, state, state.t * sphere.slope, o)
+
+
+@rule.register
+def _(layer: Parallel, state: State, num: Arithmetic) -> State:
+    r"""$K = \sum_i K_i + \sum_{i \ne j} m_i m_j'$, $\Theta = \sum_i \Theta_i$.
+
+    The branches' centred parts are orthogonal to one another; their means add up along
+    one common direction.
+    """
+    ends = [rule(branch, state, num) for branch in layer.branches]
+    centred, _ = orthogonal_sum(num, [end.centred for end in ends])
+    mean, total = None, centred
+    if any(end.mean is not None for end in ends):
+        line, sign1, sign2 = _summed_means(num, ends)
+        total, _ = orthogonal_sum(num, [centred, line])
+        mean = Mean(
+            sign1 * num.sqrt(num.divide(line.first.q, total.first.q)),
+            sign2 * num.sqrt(num.divide(line.second.q, total.second.q)),
+            line.e,
+        )
+    t = sum(
+        end.averaged
+        * num.sqrt(num.divide(end.total.first.q, total.first.q))
+        * num.sqrt(num.divide(end.total.second.q, total.second.q))
+        for end in ends
+    )
+    offsets = [end.o for end in ends if end.o is not None]
+    gaussian_state = all(end.gaussian for end in ends)
+    return State(
+        total, centred, t, o=sum(offsets) if offsets else None, mean=mean, gaussian=gaussian_state
+    )
+
+
+def _with_affine(
+    layer: LayerNorm | RMSNorm | GroupNorm, state: State, t: Number, o: Number
+) -> State:
+    """A trainable bias adds 1 to Θ; a trainable scale adds u_i v_i, coordinate by coordinate.
+
+    On Gaussian coordinates the latter is kept apart, because an activation may follow,
+    whose rule for it differs; on features none can, so it is averaged at once.
+    """
+    if layer.bias:
+        o = 1.0 if o is None else o + 1.0
+    g = state.g
+    if layer.scale and state.gaussian:
+        g = g + 1
+    elif layer.scale:
+        t = t + state.total.c
+    return dataclasses.replace(state, t=t, g=g, o=o)
+
+
+def _divided(num: Arithmetic, o: Number, cov: Covariance, eps: Number) -> Number:
+    """o/sqrt((q1 + eps)(q2 + eps)), one factor after the other, against overflow."""
+    if o is None:
+        return None
+    for side in (cov.first, cov.second):
+        o = o / (num.sqrt(side.q) if known_zero(eps) else num.softened(side.q, eps).norm)
+    return o
+
+
+def _combined(num: Arithmetic, e: Number, change: Number) -> Number:
+    """tanh(x + y) from tanh x and tanh y: relative differences of lengths that multiply."""
+    return num.divide(e + change, 1 + e * change)
+
+
+def _summed_means(num: Arithmetic, ends: list[State]) -> tuple[Covariance, Number, Number]:
+    """The branches' means, added up: two vectors on one line, and their signs."""
+    with_mean = [end for end in ends if end.mean is not None]
+    m1 = [end.mean.first * num.sqrt(end.total.first.q) for end in with_mean]
+    m2 = [end.mean.second * num.sqrt(end.total.second.q) for end in with_mean]
+    sum1, sum2 = sum(m1), sum(m2)
+    difference = 0.0
+    for x, y, end in zip(m1, m2, with_mean, strict=True):
+        careful = _sign(num, x) * (end.mean.e * (abs(x) + abs(y)))
+        difference = difference + num.where(x * y < 0, x - y, careful)
+    opposite = sum1 * sum2 < 0
+    long = abs(sum1) + abs(sum2)
+    apart = num.where(opposite, abs(sum1) - abs(sum2), _sign(num, sum1) * difference)
+    line = Covariance(
+        *(Length(s * s, s != 0) for s in (sum1, sum2)),
+        w=num.where(opposite, 1.0, 0.0),
+        z=num.where(opposite, 0.0, 1.0),
+        c=num.where(opposite, -1.0, 1.0),
+        e=num.divide(apart, long),
+    )
+    return line, _sign(num, sum1), _sign(num, sum2)
+
+
+def _sign(num: Arithmetic, x: Number) -> Number:
+    return num.where(x < 0, -1.0, 1.0)

@@ -1,0 +1,63 @@
+"""All that the calculus carries for one pair of inputs between two layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.covariance import Covariance
+
+
+class Mean(NamedTuple):
+    """The mean feature of each input: its share m/r of the length, and the relative difference
+    (m1 - m2)/(|m1| + |m2|)."""
+
+    first: Number
+    second: Number
+    e: Number
+
+
+class Kernels(NamedTuple):
+    """Both kernels of one architecture at the same points: `nngp` is K, `ntk` is Θ."""
+
+    nngp: Number
+    ntk: Number
+
+
+@dataclass(frozen=True)
+class State:
+    r"""One pair of inputs at one place of the network.
+
+    The NTK there is $\Theta = r_1 r_2\,(t + g\,c) + o$:
+
+    * $t$ is free of the scale of the data,
+    * $g$ counts the trainable scales on these very coordinates, whose part
+      $g\,u_i v_i$ differs from coordinate to coordinate until it is averaged,
+    * $o$ comes from trainable biases of normalisations; it does not shrink with the
+      lengths, so it cannot be divided by them. None where there is no such bias.
+    """
+
+    total: Covariance
+    centred: Covariance  # the same less the mean features; `total` itself where they are zero
+    t: Number
+    g: int = 0
+    o: Number = None
+    mean: Mean | None = None
+    gaussian: bool = True
+
+    @property
+    def averaged(self) -> Number:
+        """t with the coordinate-dependent part averaged in, as the next Dense does."""
+        return self.t + self.g * self.total.c if self.g else self.t
+
+    def kernels(self, num: Arithmetic) -> Kernels:
+        """K and Θ at this place."""
+        ntk = self.total.times_lengths(num, self.averaged)
+        nngp = self.total.times_lengths(num, self.total.c)
+        return Kernels(nngp, ntk if self.o is None else ntk + self.o)
+
+
+def at_input(total: Covariance, centred: Covariance) -> State:
+    """The raw input: no parameter has acted yet."""
+    return State(total, centred, t=0.0, gaussian=False)

@@ -1,0 +1,128 @@
+"""Deep networks: blocks that repeat are compiled once, as a loop.
+
+A network of a few layers becomes one fused loop over its pairs. At fifty layers that
+loop would take minutes to compile; but such networks repeat one block, and then the
+state only has to go round in `lax.scan`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from lnkernel.arch import Node, Serial
+from lnkernel.arch.node import known_zero
+from lnkernel.calculus.arithmetic import Arithmetic
+from lnkernel.calculus.rules import rule
+from lnkernel.calculus.state import State
+
+FEWEST = 12  # repetitions that are worth a loop
+LONGEST = 12  # layers in a block that may repeat
+SETTLING = 3  # blocks after which the form of the state no longer changes
+
+Layers = tuple[Node, ...]
+
+
+def run(arch: Node, state: State, num: Arithmetic) -> State:
+    """The state behind `arch`, as `rule` gives it."""
+    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    for blocks in _repetitions(layers):
+        for number, block in enumerate(blocks):
+            if number == SETTLING and len(blocks) >= FEWEST:
+                looped = _loop(blocks[number:], state, num)
+                if looped is not None:
+                    state = looped
+                    break
+            state = rule(Serial(block), state, num)
+    return state
+
+
+def _repetitions(layers: Layers) -> Iterator[list[Layers]]:
+    """The layers in order, cut into runs of blocks of equal form; mostly runs of one layer."""
+    forms = [_form(layer) for layer in layers]
+    start = 0
+    while start < len(layers):
+        period, count = 1, 1
+        for length in range(1, min(LONGEST, len(layers) - start) + 1):
+            end = start + length
+            while end < len(layers) and forms[end] == forms[end - length]:
+                end += 1
+            if (end - start) // length >= FEWEST:
+                period, count = length, (end - start) // length
+                break
+        yield [layers[start + i * period : start + (i + 1) * period] for i in range(count)]
+        start += period * count
+
+
+def _form(layer: Node) -> Any:
+    leaves, tree = jax.tree.flatten(layer)
+    return tree, tuple(known_zero(leaf) for leaf in leaves)
+
+
+class _Slot(NamedTuple):
+    """The place of an array in a state whose arrays have been taken out."""
+
+    number: int
+    shape: tuple[int, ...]
+
+
+def _loop(blocks: list[Layers], state: State, num: Arithmetic) -> State | None:
+    """All blocks by one loop; None where the state's form changes from block to block."""
+    arrays: list[Any] = []
+    form = _taken_out(state, arrays)
+    hyperparameters = [jax.tree.leaves(block) for block in blocks]
+    _, tree = jax.tree.flatten(blocks[0])
+    varying = [not known_zero(leaf) for leaf in hyperparameters[0]]
+    stacked = [
+        jnp.stack([jnp.asarray(leaf, jnp.float64) for leaf in column])
+        for column, varies in zip(zip(*hyperparameters, strict=True), varying, strict=True)
+        if varies
+    ]
+
+    def through_block(arrays: list[Any], values: list[Any]) -> tuple[Any, list[Any]]:
+        rest = iter(values)
+        block = jax.tree.unflatten(tree, [next(rest) if varies else 0.0 for varies in varying])
+        after: list[Any] = []
+        return _taken_out(rule(Serial(block), _put_back(form, arrays), num), after), after
+
+    settled = False
+
+    def check(arrays: list[Any], values: list[Any]) -> None:
+        nonlocal settled
+        settled = through_block(arrays, values)[0] == form
+
+    jax.eval_shape(check, arrays, [column[0] for column in stacked])
+    if not settled:
+        return None
+    final, _ = lax.scan(lambda a, v: (through_block(a, v)[1], None), arrays, stacked)
+    return _put_back(form, final)
+
+
+def _taken_out(part: Any, arrays: list[Any]) -> Any:
+    """`part` with a slot for every array; the arrays, each once, go into the list."""
+    if isinstance(part, jax.Array):
+        for number, known in enumerate(arrays):
+            if known is part:
+                return _Slot(number, part.shape)
+        arrays.append(part)
+        return _Slot(len(arrays) - 1, part.shape)
+    if dataclasses.is_dataclass(part):
+        fields = dataclasses.fields(part)
+        return type(part), tuple(_taken_out(getattr(part, f.name), arrays) for f in fields)
+    if isinstance(part, tuple):
+        return type(part), tuple(_taken_out(item, arrays) for item in part)
+    return part
+
+
+def _put_back(form: Any, arrays: list[Any]) -> Any:
+    if isinstance(form, _Slot):
+        return arrays[form.number]
+    if isinstance(form, tuple):
+        kind, items = form
+        return kind(*(_put_back(item, arrays) for item in items))
+    return form

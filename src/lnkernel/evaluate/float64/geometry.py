@@ -1,0 +1,154 @@
+r"""From input vectors to the covariance of the raw input, without cancellation.
+
+`careful` compares two vectors with all care: inputs that differ in the last bit, or are
+multiples of one another up to rounding, or are antipodal, have the right angle. Most
+pairs need none of that: `quick` takes the angle from the difference and the sum of
+the unit vectors, and tells which pairs it is not exact enough for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.evaluate.float64.elementary import divide
+from lnkernel.evaluate.float64.precise import Precise
+from lnkernel.evaluate.float64.projection import centred, project
+
+Array = Any
+
+WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out, and fuse
+
+
+class Inputs(NamedTuple):
+    """Input vectors ready for comparison, one per row (or a single one)."""
+
+    scaled: Array  # x 2^-k, with entries of moderate size; (n, d)
+    exponent: Array  # k; (n,)
+    unit: Array  # x/|x|, centred first where asked; (n, d)
+    length: Array  # |x|; (n,)
+    square: Array  # |x|^2/d; (n,)
+    live: Array  # whether |x| > 0; (n,)
+
+
+def prepare(x: Array, centre: bool) -> Inputs:
+    """Lengths and directions; each vector is first scaled by a power of two, which is exact."""
+    _, exponent = jnp.frexp(lax.stop_gradient(jnp.max(jnp.abs(x), axis=1)))
+    scaled = _shifted(x, -exponent[:, None])
+    y = centred(scaled) if centre else scaled
+    square = jnp.sum(y * y, axis=1)
+    live = square > 0
+    norm = jnp.sqrt(jnp.where(live, square, 1.0))
+    unit = jnp.where(live[:, None], y / norm[:, None], 0.0)
+    length = _shifted(jnp.where(live, norm, 0.0), exponent)
+    return Inputs(scaled, exponent, unit, length, _shifted(square / x.shape[1], 2 * exponent), live)
+
+
+def quick(one: Inputs, two: Inputs, all_live: bool) -> tuple[Covariance, Array]:
+    """All pairs, (n, m); and for which of them `careful` must be asked.
+
+    On a line the directions are ±1, exactly. In few dimensions the error of the angle
+    is about one unit of rounding, in many, where the cosine is a matrix product, that of
+    the cosine is; it may be relatively large only where the angle is small.
+    """
+    dimension = one.unit.shape[1]
+    if dimension <= WRITTEN_OUT:
+        coordinates = list(zip(one.unit.T[:, :, None], two.unit.T[:, None, :], strict=True))
+        w = 0.25 * sum((x - y) * (x - y) for x, y in coordinates)
+        z = 0.25 * sum((x + y) * (x + y) for x, y in coordinates)
+        least = 0.0 if dimension == 1 else 2.0**-10
+    else:
+        cosine = jnp.clip(one.unit @ two.unit.T, -1.0, 1.0)
+        w, z = 0.5 * (1 - cosine), 0.5 * (1 + cosine)
+        least = 0.05
+    r1, r2 = one.length[:, None], two.length[None, :]
+    e = divide(*jnp.broadcast_arrays(r1 - r2, r1 + r2))
+    delicate = jnp.minimum(w, z) < least
+    if not all_live:
+        delicate = delicate & one.live[:, None] & two.live[None, :]
+    return assembled(one, two, w, z, e, all_live), delicate
+
+
+def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
+    """Pairs of vectors listed side by side, (k, d) each, with all care."""
+    w, z, e = jax.vmap(lambda x, y: compared(x, y, centre))(one, two)
+    first, second = (Length(_as_precise(x.square), x.live) for x in (one, two))
+    return _covariance(first, second, w, z, e, all_live)
+
+
+def compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Array]:
+    """w, z and e of one pair of vectors, (d,) each."""
+    cosine = jnp.sum(one.unit * two.unit)
+    acute = cosine >= 0
+    shift = two.exponent - one.exponent
+    similar = jnp.abs(shift) <= 2
+    f = jnp.where(acute, 1.0, -1.0) * _two_to(jnp.where(similar, shift, 0))
+    rest, excess = project(one.scaled, two.scaled, f, centre)
+
+    near = jnp.abs(cosine) > 0.5
+    norm1, norm2 = (
+        jnp.sum(v * v) for v in ((centred(x.scaled) if centre else x.scaled) for x in (one, two))
+    )
+    sine = jnp.sum(rest * rest) / jnp.where(norm2 > 0, norm2, 1.0)
+    sine = jnp.where(near & (sine < 1), sine, 0.0)
+    m = jnp.where(near, sine / (2 * (1 + jnp.sqrt(1 - sine))), 0.5 * (1 - jnp.abs(cosine)))
+    w, z = jnp.where(acute, m, 1 - m), jnp.where(acute, 1 - m, m)
+
+    # (r2/r1)^2 - 1 where the lengths are similar: y = lambda x + rest, by Pythagoras
+    both = one.live & two.live
+    use = similar & both
+    growth = excess * (2 + excess) + f * f * jnp.sum(rest * rest) / jnp.where(norm1 > 0, norm1, 1.0)
+    growth = jnp.where(use, growth, 0.0)
+    stretch = 1 + jnp.sqrt(jnp.where(growth > -1, 1 + growth, 1.0))
+    long = one.length + two.length
+    apart = (one.length - two.length) / jnp.where(long > 0, long, 1.0)
+    return w, z, jnp.where(use, -growth / (stretch * stretch), apart)
+
+
+def assembled(
+    one: Inputs, two: Inputs, w: Array, z: Array, e: Array, all_live: bool
+) -> Covariance:
+    """The covariances of all pairs, (n, m), from their angles."""
+    first = Length(_as_precise(one.square[:, None]), one.live[:, None])
+    second = Length(_as_precise(two.square[None, :]), two.live[None, :])
+    return _covariance(first, second, w, z, e, all_live)
+
+
+def _covariance(
+    first: Length, second: Length, w: Array, z: Array, e: Array, all_live: bool
+) -> Covariance:
+    if all_live:
+        first, second = Length(first.q), Length(second.q)
+    else:  # a zero vector has no direction: a right angle to everything is the symmetric choice
+        both = first.live & second.live
+        w, z = jnp.where(both, w, 0.5), jnp.where(both, z, 0.5)
+    return Covariance(first, second, w, z, z - w, e)
+
+
+def itself(inputs: Inputs, all_live: bool) -> Covariance:
+    """Every input with itself, (n,)."""
+    square = _as_precise(inputs.square)
+    length = Length(square) if all_live else Length(square, inputs.live)
+    zero = jnp.zeros_like(inputs.square)
+    return Covariance(length, length, zero, zero + 1, zero + 1, zero)
+
+
+def _as_precise(square: Array) -> Precise:
+    return Precise(square, jnp.zeros_like(square))
+
+
+def _two_to(exponent: Array) -> Array:
+    """2^k exactly, for |k| <= 1022."""
+    return lax.bitcast_convert_type((exponent.astype(jnp.int64) + 1023) << 52, jnp.float64)
+
+
+def _shifted(x: Array, exponent: Array) -> Array:
+    """x 2^k, in two factors so that each is in range."""
+    half = exponent // 2
+    return x * _two_to(half) * _two_to(exponent - half)
+
+

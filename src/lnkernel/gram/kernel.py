@@ -1,0 +1,151 @@
+"""The kernels as functions: `ntk`, `nngp` and `kernels`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.arch.flow import check_network
+from lnkernel.calculus.state import Kernels
+from lnkernel.errors import KernelOverflowError
+from lnkernel.gram import boundary, direct, traced
+from lnkernel.gram.structure import centres_input, dissect
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of an architecture, as a function of points. `ntk`, `nngp` and `kernels` make it."""
+
+    arch: Node
+    which: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_network(self.arch)
+
+    def __call__(self, x: Any, x2: Any = None) -> Any:
+        """The matrix of the kernel between the points x (n, d) and x2 (m, d): (n, m), float64.
+
+        Without x2 it is the symmetric Gram matrix of x, at half the cost.
+        """
+        if boundary.is_traced(self.arch, x, x2):
+            boundary.demand_x64()
+            points = boundary.as_traced_points("x", x)
+            points2 = points if x2 is None else boundary.as_traced_points("x2", x2)
+            self._check(points, points2)
+            return self._packed(self._selected(traced.matrix(self.arch, points, points2)))
+        was_on = boundary.x64_is_on()
+        with jax.enable_x64(True):
+            points = boundary.as_points("x", x)
+            points2 = points if x2 is None or x2 is x else boundary.as_points("x2", x2)
+            self._check(points, points2)
+            structure, varying = dissect(self.arch)
+            static = {"which": self.which, "all_live": _all_live(points) and _all_live(points2)}
+            self._check_range("x", points)
+            if points2 is points:
+                out = direct.symmetric(structure, varying, points, **static)
+            else:
+                self._check_range("x2", points2)
+                out = direct.rectangular(structure, varying, points, points2, **static)
+            return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
+
+    def diagonal(self, x: Any) -> Any:
+        """The kernel of every point with itself: (n,), float64."""
+        if boundary.is_traced(self.arch, x):
+            boundary.demand_x64()
+            points = boundary.as_traced_points("x", x)
+            self._check(points, points)
+            return self._packed(self._selected(traced.diagonal(self.arch, points)))
+        was_on = boundary.x64_is_on()
+        with jax.enable_x64(True):
+            points = boundary.as_points("x", x)
+            self._check(points, points)
+            out = self._check_range("x", points)
+            return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
+
+    def _check(self, x: Array, x2: Array) -> None:
+        boundary.check_dimensions(x, x2)
+        if centres_input(self.arch):
+            boundary.check_centred(x)
+
+    def _check_range(self, name: str, points: Array) -> tuple[Array, ...]:
+        """The diagonal; if it is finite, so is the whole matrix (Cauchy-Schwarz)."""
+        structure, varying = dissect(self.arch)
+        ends = direct.diagonal(structure, varying, points, self.which, _all_live(points))
+        for end in ends:
+            if boundary.is_traced(end):  # concrete data inside a user's jit
+                continue
+            bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
+            if bad.size:
+                norm = float(np.linalg.norm(np.asarray(points[bad[0]])))
+                raise KernelOverflowError(name, int(bad[0]), norm)
+        return ends
+
+    def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
+        return tuple(getattr(kernels, name) for name in self.which)
+
+    def _packed(self, values: tuple[Array, ...]) -> Any:
+        return values[0] if len(values) == 1 else Kernels(*values)
+
+
+def ntk(arch: Node) -> Kernel:
+    r"""The neural tangent kernel $\Theta(x, x') = \sum_\theta \partial_\theta f(x)\,\partial_\theta f(x')$
+    of the infinitely wide network.
+
+    Every layer of `arch` has its closed form; together they are exact, and so are the
+    digits: the error, relative to $\sqrt{\Theta(x,x)\,\Theta(x',x')}$, is below 2e-15 up to depth 10.
+
+    The result is float64 whatever JAX's settings: a `jax.Array` where 64-bit mode is on, a
+    NumPy array where it is off (JAX would cut it to float32). It can be called inside `jax.jit`,
+    `jax.grad` and `jax.vmap` where 64-bit mode is on. At $x = x'$ the NTK of a degree-1
+    activation has a kink; its derivative there is the mean of the one-sided ones.
+
+    >>> import lnkernel as lnk
+    >>> theta = lnk.ntk(lnk.mlp(hidden=2, norm="first"))
+    >>> x = [[1.0, 2.0], [3.0, -1.0], [0.0, 0.0]]
+    >>> theta(x).shape, theta(x, x[:1]).shape, theta.diagonal(x).round(12).tolist()
+    ((3, 3), (3, 1), [3.03, 3.03, 3.03])
+    """
+    return Kernel(arch, ("ntk",))
+
+
+def nngp(arch: Node) -> Kernel:
+    r"""The kernel $K(x, x') = E[f(x) f(x')]$ of the infinitely wide network at random
+    initialisation, a Gaussian process.
+
+    Called like `ntk`.
+
+    >>> import lnkernel as lnk
+    >>> k = lnk.nngp(lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.Dense(1)))
+    >>> round(float(k([[1.0, 0.0]], [[0.0, 1.0]])[0, 0]), 12)    # 1/2 * 1/(2 pi)
+    0.079577471546
+    """
+    return Kernel(arch, ("nngp",))
+
+
+def kernels(arch: Node) -> Kernel:
+    r"""Both kernels in one pass, as `Kernels(nngp=$K$, ntk=$\Theta$)`.
+
+    Called like `ntk`.
+
+    >>> import lnkernel as lnk
+    >>> both = lnk.kernels(lnk.mlp())
+    >>> x = [[1.0, 2.0]]
+    >>> both(x).ntk == lnk.ntk(lnk.mlp())(x)
+    array([[ True]])
+    """
+    return Kernel(arch, ("nngp", "ntk"))
+
+
+def _all_live(x: Array) -> bool:
+    """Whether no point is the zero vector. Traced data might hold one."""
+    if boundary.is_traced(x):
+        return False
+    lives = jnp.any(x != 0, axis=1).all() if isinstance(x, jax.Array) else (x != 0).any(1).all()
+    return False if boundary.is_traced(lives) else bool(lives)

@@ -1,0 +1,46 @@
+"""What of an architecture is fixed when a program is compiled, and what may vary.
+
+Hyperparameters are arguments of the program, so changing one compiles nothing anew;
+except that a zero is a fact about the structure: no bias, an exact normalisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+
+from lnkernel.arch import LayerNorm, Node
+from lnkernel.arch.flow import Kind, State, walk
+from lnkernel.arch.node import known_zero
+
+
+class Structure(NamedTuple):
+    """The static part of an architecture."""
+
+    tree: Any
+    zeros: tuple[bool, ...]
+
+
+def dissect(arch: Node) -> tuple[Structure, list[Any]]:
+    """The static part, and the hyperparameters that vary."""
+    leaves, tree = jax.tree.flatten(arch)
+    zeros = tuple(known_zero(leaf) for leaf in leaves)
+    varying = [leaf for leaf, zero in zip(leaves, zeros, strict=True) if not zero]
+    return Structure(tree, zeros), varying
+
+
+def assemble(structure: Structure, varying: list[Any]) -> Any:
+    """The architecture again."""
+    rest = iter(varying)
+    return jax.tree.unflatten(
+        structure.tree, [0.0 if zero else next(rest) for zero in structure.zeros]
+    )
+
+
+def centres_input(arch: Node) -> bool:
+    """Whether a LayerNorm acts on the raw input."""
+    return any(
+        isinstance(layer, LayerNorm) and state.kind is Kind.INPUT
+        for _, layer, state in walk(arch, State(Kind.INPUT))
+    )

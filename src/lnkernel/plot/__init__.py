@@ -1,0 +1,5 @@
+"""Pictures of kernels, in matplotlib's habits: `ax=`, artists returned, never `show`."""
+
+from lnkernel.plot.heatmap import heatmap
+
+__all__ = ["heatmap"]
