@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from numbers import Real
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 import jax
 
@@ -34,11 +33,22 @@ def static(**kwargs: Any) -> Any:
 def node(cls: type[T]) -> type[T]:
     """Make `cls` a frozen dataclass and a pytree whose leaves are its hyperparameters."""
     made = dataclasses.dataclass(frozen=True)(cls)
-    names = {True: [], False: []}  # type: dict[bool, list[str]]
-    for field in dataclasses.fields(made):
-        names[field.metadata.get("static", False)].append(field.name)
-    register = cast(Callable[..., Any], jax.tree_util.register_dataclass)
-    register(made, data_fields=names[False], meta_fields=names[True])
+    leaves = [f.name for f in dataclasses.fields(made) if not f.metadata.get("static", False)]
+    fixed = [f.name for f in dataclasses.fields(made) if f.metadata.get("static", False)]
+
+    def flatten(self: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        children = [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in leaves]
+        # the class belongs to the structure: JAX holds equal data of two classes for equal
+        return children, (made, tuple(getattr(self, name) for name in fixed))
+
+    def unflatten(structure: Any, children: Any) -> Any:
+        self = object.__new__(made)  # unchecked: a tree of gradients has the same structure
+        values = (*zip(leaves, children, strict=True), *zip(fixed, structure[1], strict=True))
+        for name, value in values:
+            object.__setattr__(self, name, value)
+        return self
+
+    jax.tree_util.register_pytree_with_keys(made, flatten, unflatten)
     return made
 
 

@@ -66,8 +66,14 @@ class Arithmetic(Protocol):
         """x/y for y > 0, and x for y = 0."""
         ...
 
-    def tanh_multiple(self, e: Number, degree: float) -> Number:
-        """tanh(degree * artanh(e)): how a relative difference of lengths grows under a power."""
+    def powered_difference(
+        self, e: Number, degree: float, first: Number, second: Number
+    ) -> Number:
+        """e of two lengths raised to a power: tanh(degree * artanh(e)).
+
+        `first` and `second` are the squares of the new lengths; where these differ much,
+        e is near ±1 and has lost the ratio, and they tell it without cancellation.
+        """
         ...
 
     def tails(self, degree: float, m: Number) -> Tails: ...

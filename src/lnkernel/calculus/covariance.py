@@ -8,7 +8,8 @@ root. Here every small quantity is carried itself:
 
 * $w = \sin^2(\theta/2)$ and $z = \cos^2(\theta/2)$, both to full relative accuracy,
 * $c = \cos\theta$, to full relative accuracy wherever all contributions are positive,
-* $e = (r_1 - r_2)/(r_1 + r_2)$, the relative difference of the lengths.
+* $e = (r_1 - r_2)/(r_1 + r_2)$, the relative difference of the lengths; None where the
+  states are so far apart that the rounded lengths tell it.
 
 Squared lengths may overflow to infinity or underflow to zero inside a network: nothing else
 depends on their size, except next to a bias or an eps, where the limit is exact.
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lnkernel.arch.node import known_zero
-from lnkernel.calculus.arithmetic import Arithmetic, Number, Truth
+from lnkernel.calculus.arithmetic import Arithmetic, Cosines, Number, Truth
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,18 @@ class Covariance:
     w: Number
     z: Number
     c: Number
-    e: Number
+    e: Number | None
+    never_obtuse: bool = False  # known before any number is: behind a ReLU, for example
+
+    @property
+    def acute(self) -> Truth:
+        return True if self.never_obtuse else self.w <= self.z
 
     def times_lengths(self, num: Arithmetic, x: Number) -> Number:
         """r1 r2 x; with x = c it is K = E uv."""
         return num.sqrt(self.first.q) * (num.sqrt(self.second.q) * x)
 
-    def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
+    def with_lengths(self, first: Length, second: Length, e: Number | None) -> Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
 
 
@@ -89,6 +95,10 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
     )
     if known_zero(cov.e):
         tilt, e = 0.0, 0.0
+    elif cov.e is None:
+        (h1, k1), (h2, k2) = _halved(num, one), _halved(num, two)
+        sine = k1 * h2 - h1 * k2
+        tilt, e = sine * sine, None
     else:
         crossed = one.leg * two.other + one.other * two.leg
         sine = cov.e * crossed
@@ -96,9 +106,17 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
         shrink = num.divide(crossed, one.other + two.other)
         e = cov.e * (shrink * shrink)
     w = old * cov.w + tilt
+    if cov.never_obtuse:
+        return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True), old
     # c' = 1 - 2w' where that does not cancel: then no error adds up from layer to layer
     c = num.where(w < 0.25, 1 - 2 * w, old * cov.c + new)
     return Covariance(first, second, w, old * cov.z + (new + tilt), c, e), old
+
+
+def _halved(num: Arithmetic, angle: Cosines) -> tuple[Number, Number]:
+    """Cosine and sine of half the angle."""
+    cosine = num.sqrt(0.5 * (1 + angle.leg))
+    return cosine, 0.5 * angle.other / cosine
 
 
 def normalised(num: Arithmetic, cov: Covariance, eps: Number) -> Covariance:
@@ -112,12 +130,15 @@ def normalised(num: Arithmetic, cov: Covariance, eps: Number) -> Covariance:
         first, second = (side.masked(num, 1.0) for side in (cov.first, cov.second))
         if first.live is True and second.live is True:
             return cov.with_lengths(first, second, 0.0)
-        return cov.with_lengths(first, second, num.as_number(first.q) - num.as_number(second.q))
+        e = None if cov.e is None else num.as_number(first.q) - num.as_number(second.q)
+        return cov.with_lengths(first, second, e)
     one, two = (num.softened(side.q, eps) for side in (cov.first, cov.second))
-    crossed = num.divide(one.ratio, two.norm) + num.divide(two.ratio, one.norm)
-    shrink = num.divide(crossed, one.ratio + two.ratio)
     first = cov.first.masked(num, one.ratio * one.ratio)
     second = cov.second.masked(num, two.ratio * two.ratio)
+    if cov.e is None:
+        return cov.with_lengths(first, second, None)
+    crossed = num.divide(one.ratio, two.norm) + num.divide(two.ratio, one.norm)
+    shrink = num.divide(crossed, one.ratio + two.ratio)
     return cov.with_lengths(first, second, cov.e * (eps * shrink * shrink))
 
 
@@ -158,7 +179,8 @@ def orthogonal_sum(
     w, z, c = (
         sum(a * getattr(p, name) for a, p in zip(shares, parts, strict=True)) for name in "wzc"
     )
-    return Covariance(first, second, w + tilt, z + tilt, c, e), shares
+    acute = all(part.never_obtuse for part in parts)
+    return Covariance(first, second, w + tilt, z + tilt, c, e, acute), shares
 
 
 def _total_length(num: Arithmetic, lengths: Sequence[Length]) -> Length:

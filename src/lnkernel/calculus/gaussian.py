@@ -17,8 +17,9 @@ import math
 from typing import NamedTuple
 
 from lnkernel.arch.activations import Activation
-from lnkernel.arch.node import known_zero
+from lnkernel.arch.node import known, known_zero
 from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.covariance import Covariance
 
 
 class Image(NamedTuple):
@@ -28,6 +29,7 @@ class Image(NamedTuple):
     z: Number
     c: Number
     slope: Number
+    never_obtuse: bool
 
 
 def moment(degree: float) -> float:
@@ -51,22 +53,21 @@ def mean_share(num: Arithmetic, layer: Activation) -> Number:
     return (a + b) * gammas / num.sqrt(a * a + b * b)
 
 
-def image(num: Arithmetic, layer: Activation, w: Number, z: Number) -> Image:
+def image(num: Arithmetic, layer: Activation, cov: Covariance) -> Image:
     r"""The angle behind the activation: $\rho' = F_p(\rho) + k F_p(-\rho)$.
 
     Each of $w' = (1-\rho')/2$, $z' = (1+\rho')/2$ and $\rho'$ is written, for acute and for
     obtuse angles, in the form in which nothing cancels.
     """
-    a, b = layer.a, layer.b
-    acute = w <= z
-    far, gap, far_slope, near_slope = num.tails(layer.degree, num.where(acute, w, z))
+    a, b, acute = layer.a, layer.b, cov.acute
+    far, gap, far_slope, near_slope = num.tails(layer.degree, num.where(acute, cov.w, cov.z))
     if known_zero(a) or known_zero(b):
         w2 = num.where(acute, gap, 1 - far)
         c = num.where(acute, 1 - gap, far)
-        return Image(0.5 * w2, 1 - 0.5 * w2, c, num.where(acute, near_slope, far_slope))
+        return Image(0.5 * w2, 1 - 0.5 * w2, c, num.where(acute, near_slope, far_slope), True)
     k = 2 * a * b / (a * a + b * b)
     w2 = num.where(acute, gap - k * far, (1 - k) + k * gap - far)
     z2 = num.where(acute, 2 - gap + k * far, (1 + k) - k * gap + far)
     c = num.where(acute, 1 - gap + k * far, far + k * (1 - gap))
     slope = num.where(acute, near_slope - k * far_slope, far_slope - k * near_slope)
-    return Image(0.5 * w2, 0.5 * z2, c, slope)
+    return Image(0.5 * w2, 0.5 * z2, c, slope, never_obtuse=known(k) and k >= 0)

@@ -57,19 +57,23 @@ def _(layer: Dense, state: State, num: Arithmetic) -> State:
     r"""$K' = \sigma_w^2 K + \sigma_b^2$ and $\Theta' = K' + \sigma_w^2\,(\Theta + g K)$."""
     cov, share = with_bias(num, scaled(state.total, layer.W_std), layer.b_std)
     o = None if state.o is None else layer.W_std * layer.W_std * state.o
-    return State(cov, cov, t=cov.c + share * state.averaged, o=o)
+    before = state.averaged
+    t = cov.c if known_zero(before) else cov.c + share * before
+    return State(cov, cov, t=t, o=o)
 
 
 @rule.register(Activation)
 def _(layer: Activation, state: State, num: Arithmetic) -> State:
     r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,p^2 K'$, because $u\phi'(u) = p\,\phi(u)$."""
     p, cov = layer.degree, state.total
-    image = gaussian.image(num, layer, cov.w, cov.z)
+    image = gaussian.image(num, layer, cov)
     square = layer.a * layer.a + layer.b * layer.b
     size = gaussian.moment(p) * square
     first, second = (Length(size * num.power(x.q, p), x.live) for x in (cov.first, cov.second))
-    e = 0.0 if known_zero(cov.e) else num.tanh_multiple(cov.e, p)
-    total = Covariance(first, second, image.w, image.z, image.c, e)
+    e = cov.e
+    if not (e is None or known_zero(e)):
+        e = num.powered_difference(e, p, first.q, second.q)
+    total = Covariance(first, second, image.w, image.z, image.c, e, image.never_obtuse)
 
     t = gaussian.growth(p) * (state.t * image.slope)
     if state.g:
@@ -135,12 +139,13 @@ def _(layer: GroupNorm, state: State, num: Arithmetic) -> State:
     In groups of one degree of freedom the output is ±1, and nothing before it is trained.
     """
     cov = state.total
-    acute = cov.w <= cov.z
+    acute = cov.acute
     sphere = num.spherical(layer.degrees_of_freedom, num.where(acute, cov.w, cov.z))
-    w2 = num.where(acute, sphere.gap, 2 - sphere.gap)
+    half = 0.5 * sphere.gap
+    w, z = num.where(acute, half, 1 - half), num.where(acute, 1 - half, half)
     c = num.where(acute, sphere.value, -sphere.value)
     unit = normalised(num, cov, 0.0)
-    new = Covariance(unit.first, unit.second, 0.5 * w2, 1 - 0.5 * w2, c, unit.e)
+    new = Covariance(unit.first, unit.second, w, z, c, unit.e, cov.never_obtuse)
     o = _divided(num, state.o, cov, 0.0)
     o = None if o is None else o * sphere.slope
     state = dataclasses.replace(state, total=new, centred=new, gaussian=False)

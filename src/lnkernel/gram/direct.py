@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,22 +27,19 @@ TILE = 256  # rows and columns of a tile: it stays in the cache
 @partial(jax.jit, static_argnames=("structure", "which", "all_live"))
 def symmetric(
     structure: Structure, varying: list[Any], x: Array, which: tuple[str, ...], all_live: bool
-) -> tuple[Array, ...]:
+) -> Out:
     """The kernels named in `which` of all pairs of x."""
     arch = assemble(structure, varying)
     points = pairs.prepare(x, centres_input(arch))
     n, size = len(x), _tile_size(len(x))
     starts = [min(i, n - size) for i in range(0, n, size)]
-    tiles = [(i, j) for i in starts for j in starts if i <= j]
-
-    def fill(i: Array, j: Array, one: pairs.Points, two: pairs.Points, out: Out) -> Out:
-        apart = (i + jnp.arange(size))[:, None] != (j + jnp.arange(size))[None, :]
-        tile = _tile(arch, one, two, which, all_live, apart)
-        out = _put(out, tile, i, j)
-        return _put(out, tuple(t.T for t in tile), j, i)
-
-    out = _over_tiles(tiles, points, points, (size, size), fill, _blank(n, n, which))
+    tiles = _Tiles(points, points, [(i, j) for i in starts for j in starts if i <= j], size, size)
     ends = _named(pairs.diagonal(arch, points, all_live), which)
+
+    def put(out: Out, tile: Out, i: Array, j: Array) -> Out:
+        return _put(_put(out, tile, i, j), tuple(t.T for t in tile), j, i)
+
+    out = _filled(arch, tiles, which, all_live, put)
     index = jnp.arange(n)
     return tuple(o.at[index, index].set(e) for o, e in zip(out, ends, strict=True))
 
@@ -55,57 +52,17 @@ def rectangular(
     x2: Array,
     which: tuple[str, ...],
     all_live: bool,
-) -> tuple[Array, ...]:
+) -> Out:
     """The kernels named in `which` of all pairs of x and x2."""
     arch = assemble(structure, varying)
     centre = centres_input(arch)
-    points, points2 = pairs.prepare(x, centre), pairs.prepare(x2, centre)
     n, m = len(x), len(x2)
     height, width = _tile_size(n), _tile_size(m)
-    tiles = [
-        (min(i, n - height), min(j, m - width))
-        for i in range(0, n, height)
-        for j in range(0, m, width)
-    ]
-
-    def fill(i: Array, j: Array, one: pairs.Points, two: pairs.Points, out: Out) -> Out:
-        return _put(out, _tile(arch, one, two, which, all_live, True), i, j)
-
-    return _over_tiles(tiles, points, points2, (height, width), fill, _blank(n, m, which))
-
-
-def _over_tiles(
-    tiles: list[tuple[int, int]],
-    points: pairs.Points,
-    points2: pairs.Points,
-    shape: tuple[int, int],
-    fill: Callable[..., Out],
-    out: Out,
-) -> Out:
-    """Fill `out` tile by tile.
-
-    The points of the next tile are carried from step to step: a slice that is taken
-    where it is used would be fused into the tile's loop, which then does not vectorise.
-    """
-    rows, columns = (jnp.asarray(side) for side in zip(*tiles, strict=True))
-
-    def cut(k: Array) -> tuple[pairs.Points, pairs.Points]:
-        return _slice(points, rows[k], shape[0]), _slice(points2, columns[k], shape[1])
-
-    def step(k: Array, carry: tuple[Any, Out]) -> tuple[Any, Out]:
-        (one, two), out = carry
-        out = fill(rows[k], columns[k], one, two, out)
-        return cut(jnp.minimum(k + 1, len(tiles) - 1)), out
-
-    return lax.fori_loop(0, len(tiles), step, (cut(jnp.asarray(0)), out))[1]
-
-
-def _blank(n: int, m: int, which: tuple[str, ...]) -> Out:
-    return tuple(jnp.zeros((n, m)) for _ in which)
-
-
-def _put(out: Out, tile: Out, i: Array, j: Array) -> Out:
-    return tuple(lax.dynamic_update_slice(o, t, (i, j)) for o, t in zip(out, tile, strict=True))
+    rows = [min(i, n - height) for i in range(0, n, height)]
+    columns = [min(j, m - width) for j in range(0, m, width)]
+    places = [(i, j) for i in rows for j in columns]
+    tiles = _Tiles(pairs.prepare(x, centre), pairs.prepare(x2, centre), places, height, width)
+    return _filled(arch, tiles, which, all_live, _put)
 
 
 @partial(jax.jit, static_argnames=("structure", "which", "all_live"))
@@ -118,45 +75,93 @@ def diagonal(
     return _named(pairs.diagonal(arch, points, all_live), which)
 
 
-def _tile(
+class _Tiles(NamedTuple):
+    """A matrix of pairs, cut into tiles of one shape that may overlap at the ends."""
+
+    points: pairs.Points
+    points2: pairs.Points
+    places: list[tuple[int, int]]  # of the upper left corners
+    height: int
+    width: int
+
+
+def _filled(
     arch: Any,
-    one: pairs.Points,
-    two: pairs.Points,
+    tiles: _Tiles,
+    which: tuple[str, ...],
+    all_live: bool,
+    put: Callable[[Out, Out, Array, Array], Out],
+) -> Out:
+    """The whole matrix, tile by tile.
+
+    The points of the next tile are carried from step to step: a slice that is taken
+    where it is used would be fused into the tile's loop, which then does not vectorise.
+    """
+    rows, columns = (jnp.asarray(side) for side in zip(*tiles.places, strict=True))
+    light, light2 = (pairs.for_quick(arch, p) for p in (tiles.points, tiles.points2))
+    same_points = tiles.points is tiles.points2
+
+    def cut(k: Array) -> tuple[pairs.Points, pairs.Points]:
+        return pairs.cut(light, rows[k], tiles.height), pairs.cut(light2, columns[k], tiles.width)
+
+    def step(k: Array, carry: tuple[Any, Out]) -> tuple[Any, Out]:
+        (one, two), out = carry
+        i, j = rows[k] + jnp.arange(tiles.height), columns[k] + jnp.arange(tiles.width)
+        wanted = i[:, None] != j[None, :] if same_points else jnp.asarray(True)
+        quick = _named(pairs.quick(arch, one, two, all_live), which)
+        tile = tuple(jnp.broadcast_to(t, (tiles.height, tiles.width)) for t in quick)
+        if one.raw.rough.shape[1] > 1:  # directions on a line are exact
+            patch = partial(_patched, arch, tiles, i, j, which, all_live, wanted)
+            tile = _only_if(pairs.any_delicate(one, two, wanted), patch, tile)
+        return cut(jnp.minimum(k + 1, len(tiles.places) - 1)), put(out, tile, rows[k], columns[k])
+
+    n, m = len(tiles.points.raw.square), len(tiles.points2.raw.square)
+    blank = tuple(jnp.zeros((n, m)) for _ in which)
+    return lax.fori_loop(0, len(tiles.places), step, (cut(jnp.asarray(0)), blank))[1]
+
+
+def _patched(
+    arch: Any,
+    tiles: _Tiles,
+    i: Array,
+    j: Array,
     which: tuple[str, ...],
     all_live: bool,
     wanted: Array,
-) -> tuple[Array, ...]:
-    """One tile: every pair quickly, then the delicate ones among the wanted with care."""
-    shape = (len(one.raw.length), len(two.raw.length))
-    quick = _named(pairs.quick(arch, one, two, all_live), which)
-    tile = tuple(jnp.broadcast_to(t, shape) for t in quick)
-    if one.raw.unit.shape[1] == 1:
-        return tile
-    left = pairs.delicate(one, two, all_live) & wanted
-    chunk = max(1, left.size // 16)
+    tile: Out,
+) -> Out:
+    """A tile with its delicate pairs computed once more, with all care."""
+    rows, columns = pairs.take(tiles.points, i), pairs.take(tiles.points2, j)
+    left = pairs.delicate(rows, columns, all_live) & wanted
 
-    def some_left(carry: tuple[Array, tuple[Array, ...]]) -> Array:
+    def some_left(carry: tuple[Array, Out]) -> Array:
         return jnp.any(carry[0])
 
-    def patch(carry: tuple[Array, tuple[Array, ...]]) -> tuple[Array, tuple[Array, ...]]:
+    def patch(carry: tuple[Array, Out]) -> tuple[Array, Out]:
         left, tile = carry
         # beyond the last delicate pair the indices point outside, where scatters are dropped
-        i, j = jnp.nonzero(left, size=chunk, fill_value=max(shape))
-        values = pairs.careful(arch, pairs.take(one, i), pairs.take(two, j), all_live)
+        a, b = jnp.nonzero(left, size=max(1, left.size // 16), fill_value=max(left.shape))
+        values = pairs.careful(arch, pairs.take(rows, a), pairs.take(columns, b), all_live)
         tile = tuple(
-            t.at[i, j].set(v, mode="drop") for t, v in zip(tile, _named(values, which), strict=True)
+            t.at[a, b].set(v, mode="drop") for t, v in zip(tile, _named(values, which), strict=True)
         )
-        return left.at[i, j].set(False, mode="drop"), tile
+        return left.at[a, b].set(False, mode="drop"), tile
 
     return lax.while_loop(some_left, patch, (left, tile))[1]
 
 
+def _only_if(needed: Array, change: Callable[[Out], Out], tile: Out) -> Out:
+    """`if`, as a loop that turns at most once: unlike lax.cond it does not copy the tile."""
+    turn = lambda carry: (jnp.asarray(False), change(carry[1]))  # noqa: E731 (one expression)
+    return lax.while_loop(lambda carry: carry[0], turn, (needed, tile))[1]
+
+
+def _put(out: Out, tile: Out, i: Array, j: Array) -> Out:
+    return tuple(lax.dynamic_update_slice(o, t, (i, j)) for o, t in zip(out, tile, strict=True))
+
+
 def _named(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
     return tuple(getattr(kernels, name) for name in which)
-
-
-def _slice(points: pairs.Points, start: Array, size: int) -> pairs.Points:
-    return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, start, size), points)
 
 
 def _tile_size(n: int) -> int:

@@ -13,8 +13,10 @@ from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.deep import run
+from lnkernel.gram.structure import needs_difference
 
 Array = Any
+ROUGH = 1e-4  # more than the error of a cosine in float32
 
 
 class Points(NamedTuple):
@@ -28,9 +30,20 @@ def prepare(x: Array, centre: bool) -> Points:
     return Points(geometry.prepare(x, False), geometry.prepare(x, True) if centre else None)
 
 
-def take(points: Points, index: Any) -> Points:
-    """Some of the points: an integer, a slice, an index array."""
-    return jax.tree.map(lambda leaf: leaf[index], points)
+def for_quick(arch: Node, points: Points) -> Points:
+    """What `quick` and `any_delicate` read, without the rest."""
+    with_difference = needs_difference(arch)
+    return Points(*(p and geometry.for_quick(p, with_difference) for p in points))
+
+
+def cut(points: Points, start: Array, size: int) -> Points:
+    """`size` points from `start` on."""
+    return Points(*(p and geometry.cut(p, start, size) for p in points))
+
+
+def take(points: Points, index: Array) -> Points:
+    """The points with these numbers, for `careful`."""
+    return Points(*(p and geometry.take(p, index) for p in points))
 
 
 def through(arch: Node, total: Covariance, centred: Covariance | None) -> Kernels:
@@ -42,19 +55,33 @@ def through(arch: Node, total: Covariance, centred: Covariance | None) -> Kernel
 
 def quick(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
     """All pairs, (n, m), as exact as `geometry.quick`."""
-    total, _ = geometry.quick(one.raw, two.raw, all_live)
+    with_difference = needs_difference(arch)
+    total, _ = geometry.quick(one.raw, two.raw, all_live, with_difference)
     if one.centred is None or two.centred is None:
         return through(arch, total, None)
-    centred, _ = geometry.quick(one.centred, two.centred, False)
+    centred, _ = geometry.quick(one.centred, two.centred, False, with_difference)
     return through(arch, total, centred)
 
 
 def delicate(one: Points, two: Points, all_live: bool) -> Array:
     """Which of all pairs, (n, m), need `careful`."""
-    _, some = geometry.quick(one.raw, two.raw, all_live)
+    _, some = geometry.quick(one.raw, two.raw, all_live, False)
     if one.centred is None or two.centred is None:
         return some
-    return some | geometry.quick(one.centred, two.centred, False)[1]
+    return some | geometry.quick(one.centred, two.centred, False, False)[1]
+
+
+def any_delicate(one: Points, two: Points, wanted: Array) -> Array:
+    """Whether any wanted pair may be delicate: by a matrix product of rough directions."""
+    sides = [(one.raw, two.raw)]
+    if one.centred is not None and two.centred is not None:
+        sides.append((one.centred, two.centred))
+    limit = 1 - 2 * geometry.delicate_below(one.raw.rough.shape[1]) - ROUGH
+    some = jnp.asarray(False)
+    for x, y in sides:
+        square = jnp.square(x.rough @ y.rough.T)
+        some = some | (jnp.max(jnp.where(wanted, square, 0.0)) > limit * limit)
+    return some
 
 
 def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
@@ -70,4 +97,4 @@ def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
     kernels = through(arch, total, centred)
-    return Kernels(*(jnp.broadcast_to(k, points.raw.length.shape) for k in kernels))
+    return Kernels(*(jnp.broadcast_to(k, points.raw.square.shape) for k in kernels))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from lnkernel.arch import LayerNorm, Node
+from lnkernel.arch import Activation, LayerNorm, Node, Parallel, RMSNorm
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.arch.node import known_zero
 
@@ -44,3 +44,14 @@ def centres_input(arch: Node) -> bool:
         isinstance(layer, LayerNorm) and state.kind is Kind.INPUT
         for _, layer, state in walk(arch, State(Kind.INPUT))
     )
+
+
+def needs_difference(arch: Node) -> bool:
+    """Whether the rules need the relative difference of the lengths, or the lengths will do.
+
+    A degree below 1 amplifies it; sums and RMSNorm compare the differences of several parts.
+    """
+    layers = [layer for _, layer, _ in walk(arch, State(Kind.INPUT))]
+    if any(isinstance(layer, Activation) and layer.degree < 1 for layer in layers):
+        return True
+    return any(isinstance(layer, (Parallel, RMSNorm)) for layer in layers)

@@ -15,7 +15,6 @@ from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.precise import Precise, plain
 
 Array = Any
-TINY = 1e-300
 
 
 class Float64:
@@ -55,12 +54,18 @@ class Float64:
     def divide(self, x: Array, y: Array) -> Array:
         return divide(*jnp.broadcast_arrays(jnp.asarray(plain(x), jnp.float64), plain(y)))
 
-    def tanh_multiple(self, e: Array, degree: float) -> Array:
+    def powered_difference(self, e: Array, degree: float, first: Array, second: Array) -> Array:
         if degree == 1:
             return e
-        size = jnp.minimum(jnp.abs(e), 1 - 2.0**-53)
+        size = jnp.abs(e)
+        apart = size > 0.5
+        size = jnp.where(apart, 0.0, size)
         grown = jnp.expm1(degree * jnp.log1p(2 * size / (1 - size)))  # (r1/r2)^p - 1
-        return jnp.sign(e) * jnp.where(grown < TINY**-1, grown / (2 + grown), 1.0)
+        close = jnp.sign(e) * grown / (2 + grown)
+        r1, r2 = self.sqrt(first), self.sqrt(second)
+        known = (r1 + r2 > 0) & (r1 + r2 < jnp.inf)
+        direct = jnp.where(known, (r1 - r2) / jnp.where(known, r1 + r2, 1.0), e)
+        return jnp.where(apart, direct, close)
 
     def tails(self, degree: float, m: Array) -> Tails:
         return gaussian.tails(degree, m)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from lnkernel.calculus.covariance import Covariance, Length
-from lnkernel.evaluate.float64.elementary import divide
+from lnkernel.evaluate.float64.elementary import divide, total
 from lnkernel.evaluate.float64.precise import Precise
 from lnkernel.evaluate.float64.projection import centred, project
 
@@ -27,10 +27,12 @@ WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out
 class Inputs(NamedTuple):
     """Input vectors ready for comparison, one per row (or a single one)."""
 
-    scaled: Array  # x 2^-k, with entries of moderate size; (n, d)
-    exponent: Array  # k; (n,)
-    unit: Array  # x/|x|, centred first where asked; (n, d)
-    length: Array  # |x|; (n,)
+    scaled: Array | None  # x 2^-k, with entries of moderate size; (n, d)
+    exponent: Array | None  # k; (n,)
+    unit: Array | None  # x/|x|, centred first where asked; (n, d)
+    spread: Array | None  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
+    rough: Array  # `unit` in float32; (n, d)
+    length: Array | None  # |x|; (n,)
     square: Array  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
 
@@ -45,29 +47,70 @@ def prepare(x: Array, centre: bool) -> Inputs:
     norm = jnp.sqrt(jnp.where(live, square, 1.0))
     unit = jnp.where(live[:, None], y / norm[:, None], 0.0)
     length = _shifted(jnp.where(live, norm, 0.0), exponent)
-    return Inputs(scaled, exponent, unit, length, _shifted(square / x.shape[1], 2 * exponent), live)
+    # a loop over pairs then reads one coordinate of all points in the order of memory
+    spread = 0.5 * unit.T if x.shape[1] <= WRITTEN_OUT else None
+    mean_square = _shifted(square / x.shape[1], 2 * exponent)
+    rough = unit.astype(jnp.float32)
+    return Inputs(scaled, exponent, unit, spread, rough, length, mean_square, live)
 
 
-def quick(one: Inputs, two: Inputs, all_live: bool) -> tuple[Covariance, Array]:
-    """All pairs, (n, m); and for which of them `careful` must be asked.
+def for_quick(inputs: Inputs, with_difference: bool) -> Inputs:
+    """What `quick` reads, without the rest."""
+    kept = inputs._replace(scaled=None, exponent=None)
+    kept = kept if with_difference else kept._replace(length=None)
+    return kept if inputs.spread is None else kept._replace(unit=None)
+
+
+def cut(inputs: Inputs, start: Array, size: int) -> Inputs:
+    """`size` points from `start` on."""
+    axes = Inputs(0, 0, 0, -1, 0, 0, 0, 0)
+    parts = (
+        part if part is None else lax.dynamic_slice_in_dim(part, start, size, axis % part.ndim)
+        for part, axis in zip(inputs, axes, strict=True)
+    )
+    return Inputs(*parts)
+
+
+def take(inputs: Inputs, index: Array) -> Inputs:
+    """The points with these numbers, for `careful`."""
+    kept = inputs._replace(spread=None)
+    return Inputs(*(None if part is None else part[index] for part in kept))
+
+
+def delicate_below(dimension: int) -> float:
+    """The least min(w, z) that `quick` can be trusted with.
 
     On a line the directions are ±1, exactly. In few dimensions the error of the angle
-    is about one unit of rounding, in many, where the cosine is a matrix product, that of
-    the cosine is; it may be relatively large only where the angle is small.
+    is about one unit of rounding; in many, where the cosine is a matrix product, that of
+    the cosine is. Either is relatively large only where the angle is small.
     """
-    dimension = one.unit.shape[1]
-    if dimension <= WRITTEN_OUT:
-        coordinates = list(zip(one.unit.T[:, :, None], two.unit.T[:, None, :], strict=True))
-        w = 0.25 * sum((x - y) * (x - y) for x, y in coordinates)
-        z = 0.25 * sum((x + y) * (x + y) for x, y in coordinates)
-        least = 0.0 if dimension == 1 else 2.0**-10
+    if dimension == 1:
+        return 0.0
+    return 2.0**-10 if dimension <= WRITTEN_OUT else 0.05
+
+
+def quick(
+    one: Inputs, two: Inputs, all_live: bool, with_difference: bool
+) -> tuple[Covariance, Array]:
+    """All pairs, (n, m); and for which of them `careful` must be asked.
+
+    Without `with_difference` the difference of the lengths is left to the rules, which take it
+    from the lengths: exact enough for pairs that are not delicate, if no activation has a
+    degree below 1 (those tell apart angles far below the rounding error).
+    """
+    dimension = one.rough.shape[1]
+    if one.spread is not None and two.spread is not None:
+        coordinates = [(x[:, None], y[None, :]) for x, y in zip(one.spread, two.spread, strict=True)]
+        w = total([(x - y) * (x - y) for x, y in coordinates])
+        z = total([(x + y) * (x + y) for x, y in coordinates])
     else:
         cosine = jnp.clip(one.unit @ two.unit.T, -1.0, 1.0)
         w, z = 0.5 * (1 - cosine), 0.5 * (1 + cosine)
-        least = 0.05
-    r1, r2 = one.length[:, None], two.length[None, :]
-    e = divide(*jnp.broadcast_arrays(r1 - r2, r1 + r2))
-    delicate = jnp.minimum(w, z) < least
+    e = None
+    if with_difference:
+        r1, r2 = one.length[:, None], two.length[None, :]
+        e = divide(*jnp.broadcast_arrays(r1 - r2, r1 + r2))
+    delicate = jnp.minimum(w, z) < delicate_below(dimension)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
     return assembled(one, two, w, z, e, all_live), delicate
@@ -110,7 +153,7 @@ def compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Arra
 
 
 def assembled(
-    one: Inputs, two: Inputs, w: Array, z: Array, e: Array, all_live: bool
+    one: Inputs, two: Inputs, w: Array, z: Array, e: Array | None, all_live: bool
 ) -> Covariance:
     """The covariances of all pairs, (n, m), from their angles."""
     first = Length(_as_precise(one.square[:, None]), one.live[:, None])
@@ -119,7 +162,7 @@ def assembled(
 
 
 def _covariance(
-    first: Length, second: Length, w: Array, z: Array, e: Array, all_live: bool
+    first: Length, second: Length, w: Array, z: Array, e: Array | None, all_live: bool
 ) -> Covariance:
     if all_live:
         first, second = Length(first.q), Length(second.q)

@@ -171,14 +171,30 @@ def _nodes(start: arb, end: arb, count: int) -> list[arb]:
 
 
 def _interpolated(f: Callable[[arb], arb], end: arb) -> tuple[float, ...]:
-    """Power-basis coefficients of the polynomial through the Chebyshev points of [0, end]."""
+    """Power-basis coefficients of a polynomial that is f on [0, end] to below float64's rounding.
+
+    It goes through the Chebyshev points; its degree is the lowest that suffices.
+    """
+    from flint import arb
+
+    probes = [(x, f(x)) for x in _nodes(arb(0), end, 2 * DEGREE)]
+    size = max(abs(float(value)) for _, value in probes)
+    for degree in range(12, DEGREE + 1):
+        coefficients = _through(f, end, degree)
+        errors = (abs(float(_horner(coefficients, x) - value)) for x, value in probes)
+        if degree == DEGREE or max(errors) < 2.0**-56 * size:
+            break
+    return tuple(float(c.mid()) for c in coefficients)
+
+
+def _through(f: Callable[[arb], arb], end: arb, degree: int) -> list[arb]:
+    """The polynomial through the Chebyshev points of [0, end]."""
     from flint import arb, arb_mat
 
-    points = _nodes(arb(0), end, DEGREE + 1)
-    powers = arb_mat([[x**k for k in range(DEGREE + 1)] for x in points])
-    values = arb_mat([[f(x)] for x in points])
-    solution = powers.solve(values)
-    return tuple(float(solution[k, 0].mid()) for k in range(DEGREE + 1))
+    points = _nodes(arb(0), end, degree + 1)
+    powers = arb_mat([[x**k for k in range(degree + 1)] for x in points])
+    solution = powers.solve(arb_mat([[f(x)] for x in points]))
+    return [solution[k, 0] for k in range(degree + 1)]
 
 
 def _chebyshev(f: Callable[[arb], arb], start: arb, end: arb, degree: int) -> tuple[float, ...]:

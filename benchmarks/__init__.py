@@ -1,0 +1,1 @@
+"""One claim a script, measured and asserted."""

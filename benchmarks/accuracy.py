@@ -1,0 +1,247 @@
+"""The claim: every kernel is exact to a few units in the last place, wherever the inputs lie.
+
+    python -m benchmarks.accuracy            # all networks, some 20 minutes
+    python -m benchmarks.accuracy --quick    # one of each kind, a minute or two
+
+Errors are relative to sqrt(Theta(x,x) Theta(x2,x2)), and likewise for K, against an evaluation
+with 50 digits that shares nothing with the library (`tests/oracle.py`). The exit code is 1 if
+any error exceeds its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+# The oracle and the table of cases belong to the tests, which are not a package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import cases  # noqa: E402  (found by the line above)
+import oracle  # noqa: E402
+
+import lnkernel as lnk  # noqa: E402
+
+OUT = Path("out/accuracy.json")
+KERNELS = {"ntk": "Theta", "nngp": "K"}  # our name, and the oracle's
+LARGEST = float(np.finfo(np.float64).max)
+SMALLEST = 1e-290  # below it the last digits of a float64 begin to be missing
+
+
+class Error(NamedTuple):
+    """How far one number is off, and how far it may be."""
+
+    kernel: str
+    way: str  # of asking the library
+    tag: str  # the class of the pair
+    error: float
+    bound: float
+
+    @property
+    def ok(self) -> bool:
+        return self.error <= self.bound
+
+
+class Exact(NamedTuple):
+    """A pair and its kernels to 50 digits."""
+
+    pair: cases.Pair
+    values: oracle.Pair
+
+    @property
+    def is_live(self) -> bool:
+        return bool(np.any(self.pair.x) and np.any(self.pair.x2))
+
+    @property
+    def size(self) -> Any:
+        """The largest of the values on the diagonal."""
+        v = self.values
+        return max(v.K11, v.K22, v.Theta11, v.Theta22)
+
+
+def exact(arch: lnk.Node, pairs: Iterable[cases.Pair]) -> list[Exact]:
+    """`oracle.pair` of each; most share their first point, so the diagonals are kept."""
+    ends: dict[bytes, tuple[Any, Any]] = {}
+
+    def end(x: Any) -> tuple[Any, Any]:
+        if x.tobytes() not in ends:
+            ends[x.tobytes()] = oracle.kernels(arch, x, x)
+        return ends[x.tobytes()]
+
+    def values(x: Any, x2: Any) -> oracle.Pair:
+        (K11, Theta11), (K22, Theta22) = end(x), end(x2)
+        return oracle.Pair(*oracle.kernels(arch, x, x2), K11, K22, Theta11, Theta22)
+
+    return [Exact(pair, values(pair.x, pair.x2)) for pair in pairs]
+
+
+def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
+    """The errors of both kernels at all pairs, by each way of asking for them."""
+    rows = exact(case.arch, pairs)
+    inside = [row for row in rows if row.size < LARGEST]
+    found: list[Error] = []
+    for way in (rectangular, symmetric):
+        left = inside
+        while left:
+            try:
+                found.extend(way(case, left))
+                break
+            except lnk.errors.KernelOverflowError:
+                left, lost = _without_overflow(case, left)
+                found.extend(lost)
+    return found + [_expected_overflow(case, row) for row in rows if row.size > LARGEST]
+
+
+def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+    """By `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
+    rows = [row for row in rows if row.is_live]
+    x, x2 = (np.stack(side) for side in zip(*(row.pair[1:] for row in rows), strict=True))
+    got = lnk.kernels(case.arch)(x, x2)
+    for i, row in enumerate(rows):
+        yield from _compared(case, row, "x, x2", got, (i, i))
+
+
+def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+    """By `kernel(x)`, all points in one array, and by `kernel.diagonal(x)`."""
+    points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
+    kernel = lnk.kernels(case.arch)
+    got, ends = kernel(points), kernel.diagonal(points)
+    for i, row in enumerate(rows):
+        yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
+        for place, point in ((2 * i, row.pair.x), (2 * i + 1, row.pair.x2)):
+            yield from _compared(case, _with_itself(row, point), "diagonal", ends, place)
+
+
+def _with_itself(row: Exact, point: Any) -> Exact:
+    v = row.values
+    K, Theta = (v.K11, v.Theta11) if point is row.pair.x else (v.K22, v.Theta22)
+    pair = row.pair._replace(x=point, x2=point)
+    return Exact(pair, oracle.Pair(K, Theta, K, K, Theta, Theta))
+
+
+def _compared(
+    case: cases.Case, row: Exact, way: str, got: lnk.Kernels, place: Any
+) -> Iterator[Error]:
+    for kernel, name in KERNELS.items():
+        value = float(getattr(got, kernel)[place])
+        error = math.inf
+        if math.isfinite(value):
+            scale = max(getattr(row.values, f"{name}_scale"), SMALLEST)
+            error = float(abs(getattr(row.values, name) - oracle.mpf(value)) / scale)
+        yield Error(kernel, way, row.pair.tag, error, case.bound(row.pair))
+
+
+def _without_overflow(case: cases.Case, rows: Sequence[Exact]) -> tuple[list[Exact], list[Error]]:
+    """The rows that can be evaluated; an infinite error for each other, as they all should."""
+    lost = [row for row in rows if _overflows(case, row)]
+    if not lost:
+        raise AssertionError("an overflow that no single point causes")
+    kept = [row for row in rows if not any(row is other for other in lost)]
+    tag = "overflow, {} (exact value in range)"
+    return kept, [
+        Error("ntk", "overflow", tag.format(row.pair.tag), math.inf, case.bound(row.pair))
+        for row in lost
+    ]
+
+
+def _expected_overflow(case: cases.Case, row: Exact) -> Error:
+    """No error where the library refuses a value beyond the range of float64, as it should."""
+    error = 0.0 if _overflows(case, row) else math.inf
+    return Error("ntk", "overflow", f"no overflow, {row.pair.tag}", error, case.bound(row.pair))
+
+
+def _overflows(case: cases.Case, row: Exact) -> bool:
+    try:
+        lnk.kernels(case.arch).diagonal(np.stack(row.pair[1:]))
+    except lnk.errors.KernelOverflowError:
+        return True
+    return False
+
+
+# ---------------------------------------------------------------- the table
+
+
+class Line(NamedTuple):
+    """One network in the table: its worst pair of either kernel."""
+
+    architecture: str
+    depth: int
+    ntk: Error
+    nngp: Error
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return self.ntk.ok and self.nngp.ok
+
+    def __str__(self) -> str:
+        ends = "  ".join(
+            f"{e.error:8.1e}  {f'{e.tag} ({e.way})':44.44}" for e in (self.ntk, self.nngp)
+        )
+        verdict = "ok" if self.ok else "FAIL"
+        return f"{self.architecture:32} {self.depth:5}  {ends}  {self.ntk.bound:7.0e}  {verdict}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, which knows no infinity: it becomes null."""
+        head = {"architecture": self.architecture, "depth": self.depth, "ok": self.ok}
+        worst = {"ntk": self.ntk, "nngp": self.nngp}
+        return head | {
+            name: e._asdict() | {"error": e.error if math.isfinite(e.error) else None}
+            for name, e in worst.items()
+        }
+
+
+def line(name: str, case: cases.Case, d: int, seed: int = 0) -> Line:
+    """Measure one network on `cases.pairs`."""
+    start = time.perf_counter()
+    found = errors(case, cases.pairs(np.random.default_rng(seed), d))
+
+    def worst(kernel: str) -> Error:
+        return max((e for e in found if e.kernel == kernel), key=lambda e: e.error / e.bound)
+
+    label = name if d == 3 else f"{name}, d={d}"
+    return Line(label, case.depth, worst("ntk"), worst("nngp"), time.perf_counter() - start)
+
+
+def jobs(quick: bool, only: str | None) -> list[tuple[str, cases.Case, int]]:
+    """(name, case, dimension) of every line of the table."""
+    table = cases.architectures()
+    chosen = [name for name in table if not quick or name in cases.FEW]
+    rows = [(name, table[name], 3) for name in chosen]
+    if not quick:
+        rows += [(n, table[n], d) for d, names in cases.OTHER_DIMENSIONS.items() for n in names]
+    return [row for row in rows if only is None or only in row[0]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table and write it as JSON; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one network of each kind")
+    parser.add_argument("--only", help="networks whose name contains this")
+    parser.add_argument("--out", type=Path, default=OUT, help="the JSON file")
+    options = parser.parse_args(arguments)
+
+    heads = "".join(f"{f'error of {k}':10}{'where':46}" for k in ("Θ", "K"))
+    tqdm.write(f"{'architecture':32} depth  {heads}  {'bound':7}", file=sys.stdout)
+    lines = []
+    for name, case, d in tqdm(jobs(options.quick, options.only), unit="network"):
+        lines.append(line(name, case, d))
+        tqdm.write(str(lines[-1]), file=sys.stdout)
+    failures = sum(not line.ok for line in lines)
+    print(f"\n{len(lines)} networks, {failures} beyond their bound; written to {options.out}")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    report = {"ok": not failures, "lines": [line.as_dict() for line in lines]}
+    options.out.write_text(json.dumps(report, indent=1))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

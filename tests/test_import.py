@@ -1,0 +1,127 @@
+"""`import lnkernel`: quick, light, without side effects; and its public names."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import lnkernel as lnk
+
+HEAVY = ("flax", "optax", "matplotlib", "flint", "tqdm", "mpmath")
+
+PROBE = f"""
+import json, sys, time
+import jax, jax.numpy as jnp
+
+def setting():
+    return {{name: repr(value) for name, value in jax.config.values.items()}}
+
+before, start = setting(), time.perf_counter()
+import lnkernel
+seconds = time.perf_counter() - start
+print(json.dumps({{
+    "seconds": seconds,
+    "heavy": [name for name in {HEAVY!r} if name in sys.modules],
+    "changed": [name for name, value in setting().items() if before.get(name) != value],
+    "float": str(jnp.result_type(float)),
+}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def probes() -> list[dict[str, Any]]:
+    """What three fresh processes say; without the variables that would set JAX up otherwise."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    command = [sys.executable, "-c", PROBE]
+    return [json.loads(subprocess.check_output(command, env=clean)) for _ in range(3)]
+
+
+def test_loads_nothing_heavy(probes: list[dict[str, Any]]) -> None:
+    assert probes[0]["heavy"] == []
+
+
+def test_is_quick(probes: list[dict[str, Any]]) -> None:
+    """The best of three, because the machine has other work to do."""
+    assert min(probe["seconds"] for probe in probes) <= 0.3
+
+
+def test_changes_no_setting_of_jax(probes: list[dict[str, Any]]) -> None:
+    assert probes[0]["changed"] == []
+    assert probes[0]["float"] == "float32"
+
+
+LAYERS = {
+    *("Dense", "Relu", "LeakyRelu", "Abs", "Identity", "RectifiedPower", "Homogeneous"),
+    *("LayerNorm", "RMSNorm", "GroupNorm", "serial", "residual", "parallel", "mlp"),
+}
+KERNELS = {"ntk", "nngp", "kernels"}
+TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
+MODULES = {"errors", "plot"}
+
+
+def test_what_the_design_names_is_public() -> None:
+    assert set(lnk.__all__) >= LAYERS | KERNELS
+
+
+def test_all_is_complete() -> None:
+    assert len(set(lnk.__all__)) == len(lnk.__all__)
+    ours = {
+        name
+        for name, value in vars(lnk).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("lnkernel")
+    }
+    assert ours == set(lnk.__all__) - MODULES
+    assert all(isinstance(getattr(lnk, name), ModuleType) for name in MODULES)
+
+
+def test_star_gives_all() -> None:
+    names: dict[str, Any] = {}
+    exec("from lnkernel import *", names)
+    assert set(lnk.__all__) <= set(names)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="module 'lnkernel' has no attribute 'Relu6'"):
+        _ = lnk.Relu6
+
+
+def _public() -> dict[str, Any]:
+    """Every public name, those of the public modules included."""
+    names = {name: getattr(lnk, name) for name in lnk.__all__}
+    names |= {f"plot.{name}": getattr(lnk.plot, name) for name in lnk.plot.__all__}
+    classes = inspect.getmembers(lnk.errors, inspect.isclass)
+    return names | {f"errors.{name}": cls for name, cls in classes}
+
+
+PUBLIC = _public()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_has_a_docstring(name: str) -> None:
+    """Of its own: a dataclass makes up one that is nothing but its signature."""
+    doc = (
+        vars(PUBLIC[name]).get("__doc__") if inspect.isclass(PUBLIC[name]) else PUBLIC[name].__doc__
+    )
+    assert doc and len(doc.split()) > 3
+    assert not doc.startswith(f"{name}(")
+
+
+# `errors` says how each message reads; two of the errors need a scope or a huge number to show
+WITHOUT_EXAMPLE = TYPES | MODULES | {name for name in PUBLIC if name.startswith("errors.")}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - WITHOUT_EXAMPLE))
+def test_has_an_example(name: str) -> None:
+    assert ">>>" in PUBLIC[name].__doc__
+
+
+@pytest.mark.parametrize("method", [lnk.Kernel.__call__, lnk.Kernel.diagonal])
+def test_methods_of_a_kernel_have_docstrings(method: Any) -> None:
+    assert method.__doc__ and "float64" in method.__doc__
