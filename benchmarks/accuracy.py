@@ -25,10 +25,10 @@ from tqdm import tqdm
 # The oracle and the table of cases belong to the tests, which are not a package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-import cases  # noqa: E402  (found by the line above)
-import oracle  # noqa: E402
+import cases
+import oracle
 
-import lnkernel as lnk  # noqa: E402
+import lnkernel as lnk
 
 OUT = Path("out/accuracy.json")
 KERNELS = {"ntk": "Theta", "nngp": "K"}  # our name, and the oracle's
@@ -229,8 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=OUT, help="the JSON file")
     options = parser.parse_args(arguments)
 
-    heads = "".join(f"{f'error of {k}':10}{'where':46}" for k in ("Θ", "K"))
-    tqdm.write(f"{'architecture':32} depth  {heads}  {'bound':7}", file=sys.stdout)
+    heads = "".join(f"{f'of {k}':8}  {'where':46}" for k in ("Θ", "K"))
+    tqdm.write(f"{'architecture':32} depth  {heads}{'bound':7}", file=sys.stdout)
     lines = []
     for name, case, d in tqdm(jobs(options.quick, options.only), unit="network"):
         lines.append(line(name, case, d))

@@ -85,9 +85,16 @@ def measure(case: Case, repeats: int, peer: NeuralTangents) -> Result:
         theirs.append(peer.time())
         writing.append(_seconds(lambda: np.full((case.n, case.n), 1.0)))
     difference = np.abs(np.asarray(theta(x, x2)) - peer.kernels()["ntk"]).max()
-    middle = [statistics.median(times) for times in (ours, theirs, writing)]
+    mine, its = statistics.median(ours), statistics.median(theirs)
     return Result(
-        case, first, middle[0], peer_first, *middle[1:], middle[1] / middle[0], float(difference)
+        case=case,
+        first=first,
+        ours=mine,
+        peer_first=peer_first,
+        peer=its,
+        writing=statistics.median(writing),
+        ratio=its / mine,
+        worst_difference=float(difference),
     )
 
 
@@ -133,7 +140,9 @@ def show(results: list[Result]) -> None:
             f"{claim:>6} {r.writing:8.4f} {r.first:6.2f} {r.peer_first:8.2f} "
             f"{r.worst_difference:10.1e}{'' if r.ok else '  BELOW'}"
         )
-    print("\n`peer` is neural-tangents 0.6.5; `writing` fills a matrix of that size with one number;")
+    print(
+        "\n`peer` is neural-tangents 0.6.5; `writing` fills a matrix of that size with one number;"
+    )
     print("`difference` is the largest |lnkernel - peer|: the peer's own error, on the diagonal.")
 
 

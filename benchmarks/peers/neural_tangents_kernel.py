@@ -115,7 +115,7 @@ class Server:
         for line in requests:
             try:
                 reply = self.answer(json.loads(line))
-            except Exception as failure:  # noqa: BLE001  # the client must hear of any
+            except Exception as failure:  # the client must hear of any
                 reply = {"error": f"{type(failure).__name__}: {failure}"}
             print(json.dumps(reply), file=replies, flush=True)
             if not self._running:

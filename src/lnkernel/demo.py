@@ -21,7 +21,9 @@ def run(out: Path) -> Path:
     rows = zip(NORMS, without.diagonal(x), with_norm.diagonal(x), strict=True)
     for norm, unbounded, bounded in rows:
         print(f"{norm:9.0e}  {unbounded:16.10g}  {bounded:16.10g}")
-    print("\nWithout LayerNorm it grows like |x|²; with one LayerNorm it never exceeds the value above.")
+    print(
+        "\nWithout LayerNorm it grows like |x|²; with one LayerNorm it never exceeds the value above."
+    )
     path = out / "heatmaps.png"
     out.mkdir(parents=True, exist_ok=True)
     draw(without, with_norm, path)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 
 class LnkernelError(Exception):
-    """The common ancestor, to catch whatever this library raises on purpose."""
+    """The common ancestor, to catch whatever this library raises on purpose.
+
+    >>> import lnkernel as lnk
+    >>> try:
+    ...     lnk.Dense(0)
+    ... except lnk.errors.LnkernelError as problem:
+    ...     print(problem)
+    Dense: width must be an integer, at least 1, got 0. Choose width = 1 or more.
+    """
 
 
 class ArchitectureError(LnkernelError, ValueError):
@@ -41,7 +52,14 @@ class InputError(LnkernelError, ValueError):
 
 
 class PrecisionError(LnkernelError, RuntimeError):
-    """float64 asked for where the user's own JAX transformation runs in float32."""
+    """float64 asked for where the user's own JAX transformation runs in float32.
+
+    >>> import jax, lnkernel as lnk
+    >>> jax.jit(lnk.ntk(lnk.mlp()))([[1.0]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.PrecisionError: lnkernel computes in float64, and it was called inside ...
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -54,11 +72,22 @@ class PrecisionError(LnkernelError, RuntimeError):
 
 
 class KernelOverflowError(LnkernelError, OverflowError):
-    """The exact value of a kernel lies outside the range of float64."""
+    """The exact value of a kernel lies outside the range of float64.
 
-    def __init__(self, name: str, index: int, norm: float):
+    >>> import lnkernel as lnk
+    >>> lnk.nngp(lnk.mlp()).diagonal([[1.0], [1e200]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.KernelOverflowError: x: the kernel's exact value at point 1 (norm 1e+200) with \
+    itself is not in the range of float64 ...
+    """
+
+    def __init__(self, name: str, index: int, point: Any):
+        largest = max(abs(float(coordinate)) for coordinate in point)
+        norm = math.hypot(*(float(coordinate) / largest for coordinate in point)) if largest else 0
         super().__init__(
-            f"{name}: the kernel's exact value at point {index} (norm {norm:.3g}) is not in the "
-            "range of float64 (it is larger than 1.8e308, or it is infinite). Rescale the data, or "
-            "put a LayerNorm before the last layer, which makes the kernel bounded."
+            f"{name}: the kernel's exact value at point {index} (norm {norm * largest:.3g}) with "
+            "itself is not in the range of float64 (it is larger than 1.8e308, or infinite). "
+            "Rescale the data, or put a LayerNorm before the last layer, which makes the kernel "
+            "bounded."
         )

@@ -132,7 +132,7 @@ def _hidden(got: object) -> str:
 
 REFUSED: list[tuple[str, str]] = [
     ("serial()", "serial: it needs at least one layer. Name one, e.g. Dense."),
-    ("residual()", "it needs at least one layer. Name one, e.g. Dense."),
+    ("residual()", "it needs a branch. Name one, e.g. Dense(64)."),
     ("parallel()", "parallel: it needs at least two branches. Use serial."),
     ("parallel(Dense(8))", "parallel: it needs at least two branches. Use serial."),
     ("serial(Dense(8), Relu)", _no_layer(1, lnk.Relu)),

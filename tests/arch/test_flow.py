@@ -148,6 +148,13 @@ BUILT: dict[str, Refused] = {
         GROUP_SCALED,
         "Put a Dense between them, or set scale=False",
     ),
+    "GroupNorm after a trainable scale and LayerNorm": Refused(
+        lambda: lnk.serial(D, SCALED, LN, GN),
+        "GroupNorm",
+        "layer 3",
+        GROUP_SCALED,
+        "Put a Dense between them, or set scale=False",
+    ),
     "GroupNorm after a sum with a trainable scale": Refused(
         lambda: lnk.serial(lnk.parallel(D, lnk.serial(D, SCALED)), GN),
         "GroupNorm",
@@ -185,6 +192,13 @@ BUILT: dict[str, Refused] = {
     ),
     "sum with the trainable scale of an RMSNorm": Refused(
         lambda: lnk.serial(lnk.parallel(D, lnk.serial(D, lnk.RMSNorm(scale=True))), R),
+        "Relu",
+        "layer 1",
+        MIXED,
+        MIXED_OUT,
+    ),
+    "sum with a trainable scale and LayerNorm in a branch": Refused(
+        lambda: lnk.serial(lnk.parallel(D, lnk.serial(D, SCALED, LN)), R),
         "Relu",
         "layer 1",
         MIXED,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
+import numpy as np
+
 from lnkernel.arch.node import known, known_zero
 from lnkernel.errors import ArchitectureError
 
@@ -13,7 +16,30 @@ def _refuse(layer: Any, reason: str, remedy: str) -> None:
     raise ArchitectureError(type(layer).__name__, "", reason, remedy)
 
 
+def _plain(layer: Any, name: str) -> Any:
+    """The hyperparameter; a NumPy scalar is replaced by a plain number, which prints as one."""
+    value = getattr(layer, name)
+    if isinstance(value, np.generic) and known(value):
+        value = value.item()
+        object.__setattr__(layer, name, value)
+    return value
+
+
+def number(layer: Any, name: str) -> None:
+    """A plain number, or an array or tracer that JAX differentiates."""
+    value = _plain(layer, name)
+    if isinstance(value, bool) or not (known(value) or isinstance(value, jax.Array)):
+        _refuse(layer, f"{name} must be a number, got {value!r}", f"Write e.g. {name}=1.0")
+
+
+def flag(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if not isinstance(value, bool):
+        _refuse(layer, f"{name} must be True or False, got {value!r}", f"Write {name}=True")
+
+
 def finite(layer: Any, name: str) -> None:
+    number(layer, name)
     value = getattr(layer, name)
     if known(value) and not math.isfinite(value):
         _refuse(layer, f"{name} must be a finite number, got {value}", f"Choose a finite {name}")
@@ -32,7 +58,7 @@ def positive(layer: Any, name: str) -> None:
 
 
 def integer_at_least(layer: Any, name: str, least: int) -> None:
-    value = getattr(layer, name)
+    value = _plain(layer, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         _refuse(
             layer,
@@ -43,7 +69,7 @@ def integer_at_least(layer: Any, name: str, least: int) -> None:
 
 def homogeneous_degree(layer: Any) -> None:
     """The NTK needs E phi'(u)^2, which is finite for degrees above 1/2 only."""
-    degree = layer.degree
+    degree = _plain(layer, "degree")
     if not known(degree) or not math.isfinite(degree):
         _refuse(layer, f"degree must be a plain finite number, got {degree!r}", "Write e.g. 1.5")
     if degree <= 0.5:

@@ -64,7 +64,7 @@ def parallel(*branches: Node) -> Parallel:
     >>> import lnkernel as lnk
     >>> wide = lnk.serial(lnk.Dense(64), lnk.Relu(), lnk.Dense(64))
     >>> arch = lnk.serial(lnk.parallel(wide, lnk.Dense(64)), lnk.LayerNorm(), lnk.Dense(1))
-    >>> float(lnk.nngp(arch).diagonal([[3.0]])[0])
+    >>> round(float(lnk.nngp(arch).diagonal([[3.0]])[0]), 12)
     1.0
     """
     from lnkernel.arch.flow import check_block
@@ -85,6 +85,8 @@ def residual(*branch: Node) -> Parallel:
     >>> block == lnk.parallel(lnk.Identity(), lnk.serial(*block.branches[1].layers))
     True
     """
+    if not branch:
+        raise ArchitectureError("residual", "", "it needs a branch", "Name one, e.g. Dense(64)")
     return parallel(Identity(), branch[0] if len(branch) == 1 else serial(*branch))
 
 
@@ -113,18 +115,18 @@ def mlp(
 
     >>> import lnkernel as lnk
     >>> lnk.mlp(hidden=1, width=64, norm="first", W_std=1.5, b_std=0.0)
-    serial(Dense(width=64, W_std=1.5, b_std=0.0), LayerNorm(eps=0.0, scale=False, bias=False), \
-Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
+    serial(Dense(width=64, W_std=1.5, b_std=0.0), LayerNorm(eps=0.0, scale=False, bias=False),
+           Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
     """
-    chosen = {None: (), "first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
-    if norm not in chosen:
-        raise ArchitectureError(
-            "mlp", "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
-        )
     if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
         raise ArchitectureError(
             "mlp", "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
         )
+    if norm is not None and norm not in ("first", "last", "all"):
+        raise ArchitectureError(
+            "mlp", "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
+        )
+    chosen = {None: (), "first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
     activation = Relu() if activation is None else activation
     norm_layer = LayerNorm() if norm_layer is None else norm_layer
     layers: list[Node] = []

@@ -183,8 +183,8 @@ def _sum(layer: Parallel, ends: list[State], start: State, here: str) -> State:
         raise ArchitectureError(
             name,
             here,
-            "two of its branches contain no Dense, so they share their randomness and their "
-            "kernels do not add",
+            "two of its branches pass the incoming state on without a Dense of their own, so they "
+            "share their randomness and their kernels do not add",
             "Put a Dense into all branches but one",
         )
     if any(end.kind is Kind.INPUT for end in ends):

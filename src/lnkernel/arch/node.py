@@ -32,7 +32,7 @@ def static(**kwargs: Any) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
 def node(cls: type[T]) -> type[T]:
     """Make `cls` a frozen dataclass and a pytree whose leaves are its hyperparameters."""
-    made = dataclasses.dataclass(frozen=True)(cls)
+    made: Any = dataclasses.dataclass(frozen=True)(cls)
     leaves = [f.name for f in dataclasses.fields(made) if not f.metadata.get("static", False)]
     fixed = [f.name for f in dataclasses.fields(made) if f.metadata.get("static", False)]
 

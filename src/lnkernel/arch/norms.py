@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lnkernel.arch.check import finite, group_has_limit, integer_at_least, not_negative
+from lnkernel.arch.check import finite, flag, group_has_limit, integer_at_least, not_negative
 from lnkernel.arch.node import Node, node, static
 
 
@@ -32,6 +32,8 @@ class LayerNorm(Node):
     def __post_init__(self) -> None:
         finite(self, "eps")
         not_negative(self, "eps")
+        flag(self, "scale")
+        flag(self, "bias")
 
 
 @node
@@ -61,6 +63,7 @@ class RMSNorm(Node):
     def __post_init__(self) -> None:
         finite(self, "eps")
         not_negative(self, "eps")
+        flag(self, "scale")
 
 
 @node
@@ -97,6 +100,8 @@ class GroupNorm(Node):
         integer_at_least(self, "group_size", 2)
         finite(self, "eps")
         not_negative(self, "eps")
+        for name in ("centre", "scale", "bias"):
+            flag(self, name)
         group_has_limit(self)
 
     @property

@@ -34,5 +34,7 @@ def _describe(layer: Node) -> tuple[str, str]:
         return "sum of the branches", ""
     fields = dataclasses.fields(layer)  # type: ignore[arg-type]  # every node is a dataclass
     values = ((field.name, getattr(layer, field.name)) for field in fields)
-    return type(layer).__name__, ", ".join(f"{name}={value:.6g}" if isinstance(value, float)
-                                           else f"{name}={value}" for name, value in values)
+    return type(layer).__name__, ", ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in values
+    )

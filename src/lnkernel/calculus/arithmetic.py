@@ -66,9 +66,7 @@ class Arithmetic(Protocol):
         """x/y for y > 0, and x for y = 0."""
         ...
 
-    def powered_difference(
-        self, e: Number, degree: float, first: Number, second: Number
-    ) -> Number:
+    def powered_difference(self, e: Number, degree: float, first: Number, second: Number) -> Number:
         """e of two lengths raised to a power: tanh(degree * artanh(e)).
 
         `first` and `second` are the squares of the new lengths; where these differ much,

@@ -51,7 +51,7 @@ class Covariance:
     w: Number
     z: Number
     c: Number
-    e: Number | None
+    e: Number
     never_obtuse: bool = False  # known before any number is: behind a ReLU, for example
 
     @property
@@ -62,7 +62,7 @@ class Covariance:
         """r1 r2 x; with x = c it is K = E uv."""
         return num.sqrt(self.first.q) * (num.sqrt(self.second.q) * x)
 
-    def with_lengths(self, first: Length, second: Length, e: Number | None) -> Covariance:
+    def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
 
 
@@ -142,9 +142,7 @@ def normalised(num: Arithmetic, cov: Covariance, eps: Number) -> Covariance:
     return cov.with_lengths(first, second, cov.e * (eps * shrink * shrink))
 
 
-def orthogonal_sum(
-    num: Arithmetic, parts: Sequence[Covariance]
-) -> tuple[Covariance, list[Number]]:
+def orthogonal_sum(num: Arithmetic, parts: Sequence[Covariance]) -> tuple[Covariance, list[Number]]:
     r"""The sum of independent (orthogonal) parts, and each one's share $a_i$ of the product
     of lengths.
 

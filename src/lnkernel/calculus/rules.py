@@ -81,15 +81,14 @@ def _(layer: Activation, state: State, num: Arithmetic) -> State:
     o = state.o
     if o is not None:
         before = p * p * gaussian.moment(p - 1) * square
-        first_part, second_part = (
-            num.power(x.q, (p - 1) / 2) for x in (cov.first, cov.second)
-        )
+        first_part, second_part = (num.power(x.q, (p - 1) / 2) for x in (cov.first, cov.second))
         o = o * before * image.slope * first_part * second_part
 
     share = gaussian.mean_share(num, layer)
     rest = 1 - share * share  # what the mean leaves of E phi^2
     centred = Covariance(
-        *(Length(x.q * rest, x.live) for x in (first, second)),
+        first=Length(first.q * rest, first.live),
+        second=Length(second.q * rest, second.live),
         w=image.w / rest,
         z=(image.z - share * share) / rest,
         c=(image.c - share * share) / rest,
@@ -118,16 +117,21 @@ def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
     r"""$K' = K/\sqrt{(q_1+\epsilon)(q_2+\epsilon)}$, Θ likewise; the mean features stay."""
     total = normalised(num, state.total, layer.eps)
     o = _divided(num, state.o, state.total, layer.eps)
-    if state.mean is None:
+    if state.centred is state.total:
         new = dataclasses.replace(state, total=total, centred=total)
         return _with_affine(layer, new, state.t, o)
     first, second = (
-        dataclasses.replace(side, q=side.q * (1 - share * share))
-        for side, share in zip((total.first, total.second), state.mean[:2], strict=True)
+        dataclasses.replace(part, q=num.divide(part.q, square.q) * new.q)
+        for part, square, new in zip(
+            (state.centred.first, state.centred.second),
+            (state.total.first, state.total.second),
+            (total.first, total.second),
+            strict=True,
+        )
     )
     change = _combined(num, total.e, -state.total.e)  # of the relative difference of the lengths
     centred = state.centred.with_lengths(first, second, _combined(num, state.centred.e, change))
-    mean = state.mean._replace(e=_combined(num, state.mean.e, change))
+    mean = state.mean and state.mean._replace(e=_combined(num, state.mean.e, change))
     new = dataclasses.replace(state, total=total, centred=centred, mean=mean)
     return _with_affine(layer, new, state.t, o)
 
@@ -217,19 +221,21 @@ def _combined(num: Arithmetic, e: Number, change: Number) -> Number:
 
 def _summed_means(num: Arithmetic, ends: list[State]) -> tuple[Covariance, Number, Number]:
     """The branches' means, added up: two vectors on one line, and their signs."""
-    with_mean = [end for end in ends if end.mean is not None]
-    m1 = [end.mean.first * num.sqrt(end.total.first.q) for end in with_mean]
-    m2 = [end.mean.second * num.sqrt(end.total.second.q) for end in with_mean]
-    sum1, sum2 = sum(m1), sum(m2)
-    difference = 0.0
-    for x, y, end in zip(m1, m2, with_mean, strict=True):
+    sum1 = sum2 = difference = 0.0
+    for end in ends:
+        if end.mean is None:
+            continue
+        x = end.mean.first * num.sqrt(end.total.first.q)
+        y = end.mean.second * num.sqrt(end.total.second.q)
         careful = _sign(num, x) * (end.mean.e * (abs(x) + abs(y)))
         difference = difference + num.where(x * y < 0, x - y, careful)
+        sum1, sum2 = sum1 + x, sum2 + y
     opposite = sum1 * sum2 < 0
     long = abs(sum1) + abs(sum2)
     apart = num.where(opposite, abs(sum1) - abs(sum2), _sign(num, sum1) * difference)
     line = Covariance(
-        *(Length(s * s, s != 0) for s in (sum1, sum2)),
+        first=Length(sum1 * sum1, sum1 != 0),
+        second=Length(sum2 * sum2, sum2 != 0),
         w=num.where(opposite, 1.0, 0.0),
         z=num.where(opposite, 0.0, 1.0),
         c=num.where(opposite, -1.0, 1.0),

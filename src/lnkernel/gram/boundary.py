@@ -35,8 +35,9 @@ def demand_x64() -> None:
 
 
 def as_traced_points(name: str, x: Any) -> Array:
-    """Data inside a user's transformation: only what its shape tells can be checked."""
-    x = jnp.asarray(x)
+    """Data inside a user's transformation: of a tracer only the shape can be checked."""
+    if not is_traced(x):
+        return jnp.asarray(as_points(name, x))
     _check_kind(name, x.dtype)
     _check_shape(name, x.shape)
     return x.astype(jnp.float64)
@@ -44,33 +45,27 @@ def as_traced_points(name: str, x: Any) -> Array:
 
 def as_points(name: str, x: Any) -> Array:
     """Concrete data as a float64 array of shape (points, dimension), exactly as given."""
-    given = x if isinstance(x, (np.ndarray, jax.Array)) else _as_numpy(name, x)
+    given = _as_numpy(name, x)
     _check_kind(name, given.dtype)
     _check_shape(name, given.shape)
-    if isinstance(given, jax.Array) and given.dtype == np.float64:
-        finite = bool(jnp.isfinite(given).all())
-        points: Array = given
-    else:
-        given = np.asarray(given)
-        with np.errstate(over="ignore"):
-            points = given.astype(np.float64)
-        if not _same_numbers(points, given):
-            raise InputError(
-                name,
-                "numbers that float64 holds exactly",
-                f"dtype {given.dtype} with values that it does not",
-                f"Round them on purpose: {name}.astype(float)",
-            )
-        finite = bool(np.isfinite(points).all())
-    if not finite:
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(np.asarray(points)))[0])
+    with np.errstate(over="ignore"):
+        points = given.astype(np.float64)
+    if not _same_numbers(points, given):
+        raise InputError(
+            name,
+            "numbers that float64 holds exactly",
+            f"dtype {given.dtype} with values that it does not",
+            f"Round them on purpose: {name}.astype(float)",
+        )
+    if not np.isfinite(points).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(points))[0])
         raise InputError(
             name,
             "finite numbers",
-            f"{float(points[row, column])} at point {row}, coordinate {column}",
+            f"{points[row, column]} at point {row}, coordinate {column}",
             f"Drop such points, e.g. {name}[np.isfinite({name}).all(1)]",
         )
-    return points
+    return x if isinstance(x, jax.Array) and x.dtype == np.float64 else points
 
 
 def check_dimensions(x: Array, x2: Array) -> None:
@@ -150,12 +145,9 @@ def _check_shape(name: str, shape: tuple[int, ...]) -> None:
 
 
 def _same_numbers(converted: np.ndarray, given: np.ndarray) -> bool:
-    if given.dtype.kind in "iu" and given.dtype.itemsize < 8 or given.dtype.kind == "b":
-        return True
     if given.dtype.kind in "iu":
-        return all(int(a) == int(b) for a, b in zip(converted.flat, given.flat, strict=True)) if (
-            np.abs(converted) > 2.0**53
-        ).any() else True
+        large = np.abs(converted) >= 2.0**53
+        return all(int(a) == int(b) for a, b in zip(converted[large], given[large], strict=True))
     if given.dtype.itemsize <= 8:
         return True
     return bool(np.array_equal(converted.astype(given.dtype), given, equal_nan=True))

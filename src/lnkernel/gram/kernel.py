@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
@@ -83,8 +82,7 @@ class Kernel:
                 continue
             bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
             if bad.size:
-                norm = float(np.linalg.norm(np.asarray(points[bad[0]])))
-                raise KernelOverflowError(name, int(bad[0]), norm)
+                raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])
         return ends
 
     def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
@@ -137,15 +135,12 @@ def kernels(arch: Node) -> Kernel:
     >>> import lnkernel as lnk
     >>> both = lnk.kernels(lnk.mlp())
     >>> x = [[1.0, 2.0]]
-    >>> both(x).ntk == lnk.ntk(lnk.mlp())(x)
-    array([[ True]])
+    >>> abs(both(x).ntk - lnk.ntk(lnk.mlp())(x)).max() < 1e-15
+    np.True_
     """
     return Kernel(arch, ("nngp", "ntk"))
 
 
 def _all_live(x: Array) -> bool:
-    """Whether no point is the zero vector. Traced data might hold one."""
-    if boundary.is_traced(x):
-        return False
-    lives = jnp.any(x != 0, axis=1).all() if isinstance(x, jax.Array) else (x != 0).any(1).all()
-    return False if boundary.is_traced(lives) else bool(lives)
+    """Whether no point is the zero vector."""
+    return bool((np.asarray(x) != 0).any(axis=1).all())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
@@ -22,8 +21,8 @@ ROUGH = 1e-4  # more than the error of a cosine in float32
 class Points(NamedTuple):
     """Inputs as they are, and less their means where a LayerNorm acts on the raw input."""
 
-    raw: geometry.Inputs
-    centred: geometry.Inputs | None
+    raw: Any  # geometry.Inputs
+    centred: Any  # the same, or None
 
 
 def prepare(x: Array, centre: bool) -> Points:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
@@ -37,6 +36,4 @@ def diagonal(arch: Node, x: Array) -> Kernels:
 
 def _covariance(x: Array, x2: Array, centre: bool) -> Covariance:
     one, two = geometry.prepare(x, centre), geometry.prepare(x2, centre)
-    row = jax.vmap(lambda p, q: geometry.compared(p, q, centre), (None, 0))
-    w, z, e = jax.vmap(row, (0, None))(one, two)
-    return geometry.assembled(one, two, w, z, e, all_live=False)
+    return geometry.careful_matrix(one, two, centre)

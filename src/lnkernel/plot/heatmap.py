@@ -30,8 +30,10 @@ def heatmap(kernel: Kernel, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
     """
     import matplotlib.pyplot as plt
 
-    points = np.asarray(x, dtype=float).reshape(-1)
-    if len(points) < 2 or not np.allclose(np.diff(points), points[1] - points[0], rtol=1e-6):
+    points = np.atleast_1d(np.asarray(x, dtype=float))
+    line = points.reshape(-1)
+    steps = np.diff(line)
+    if points.size != len(points) or len(line) < 2 or not _even(steps):
         raise InputError(
             "x",
             "at least two evenly spaced points on a line",
@@ -39,10 +41,14 @@ def heatmap(kernel: Kernel, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
             "Use e.g. np.linspace(-5, 5, 201)",
         )
     ax = plt.gca() if ax is None else ax
-    half = (points[1] - points[0]) / 2
-    extent = (points[0] - half, points[-1] + half) * 2
-    matrix = np.asarray(kernel(points[:, None]))
+    half = steps[0] / 2
+    extent = (line[0] - half, line[-1] + half) * 2
+    matrix = np.asarray(kernel(line[:, None]))
     image = ax.imshow(matrix, **{"origin": "lower", "extent": extent, "cmap": "viridis"} | imshow)
     ax.set_xlabel("$x'$")
     ax.set_ylabel("$x$")
     return image
+
+
+def _even(steps: np.ndarray) -> bool:
+    return bool(steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-6, atol=0))

@@ -8,6 +8,7 @@ the unit vectors, and tells which pairs it is not exact enough for.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -25,14 +26,17 @@ WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out
 
 
 class Inputs(NamedTuple):
-    """Input vectors ready for comparison, one per row (or a single one)."""
+    """Input vectors ready for comparison, one per row (or a single one).
 
-    scaled: Array | None  # x 2^-k, with entries of moderate size; (n, d)
-    exponent: Array | None  # k; (n,)
-    unit: Array | None  # x/|x|, centred first where asked; (n, d)
-    spread: Array | None  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
+    Where a program does not read a part, it is None.
+    """
+
+    scaled: Array  # x 2^-k, with entries of moderate size; (n, d)
+    exponent: Array  # k; (n,)
+    unit: Array  # x/|x|, centred first where asked; (n, d)
+    spread: Array  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
     rough: Array  # `unit` in float32; (n, d)
-    length: Array | None  # |x|; (n,)
+    length: Array  # |x|; (n,)
     square: Array  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
 
@@ -73,8 +77,7 @@ def cut(inputs: Inputs, start: Array, size: int) -> Inputs:
 
 def take(inputs: Inputs, index: Array) -> Inputs:
     """The points with these numbers, for `careful`."""
-    kept = inputs._replace(spread=None)
-    return Inputs(*(None if part is None else part[index] for part in kept))
+    return Inputs(*(part if part is None else part[index] for part in _without_spread(inputs)))
 
 
 def delicate_below(dimension: int) -> float:
@@ -100,7 +103,9 @@ def quick(
     """
     dimension = one.rough.shape[1]
     if one.spread is not None and two.spread is not None:
-        coordinates = [(x[:, None], y[None, :]) for x, y in zip(one.spread, two.spread, strict=True)]
+        coordinates = [
+            (x[:, None], y[None, :]) for x, y in zip(one.spread, two.spread, strict=True)
+        ]
         w = total([(x - y) * (x - y) for x, y in coordinates])
         z = total([(x + y) * (x + y) for x, y in coordinates])
     else:
@@ -113,17 +118,28 @@ def quick(
     delicate = jnp.minimum(w, z) < delicate_below(dimension)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
-    return assembled(one, two, w, z, e, all_live), delicate
+    return _assembled(one, two, w, z, e, all_live), delicate
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
     """Pairs of vectors listed side by side, (k, d) each, with all care."""
-    w, z, e = jax.vmap(lambda x, y: compared(x, y, centre))(one, two)
+    w, z, e = jax.vmap(partial(_compared, centre=centre))(*map(_without_spread, (one, two)))
     first, second = (Length(_as_precise(x.square), x.live) for x in (one, two))
     return _covariance(first, second, w, z, e, all_live)
 
 
-def compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Array]:
+def careful_matrix(one: Inputs, two: Inputs, centre: bool) -> Covariance:
+    """All pairs, (n, m), with all care."""
+    row = jax.vmap(partial(_compared, centre=centre), (None, 0))
+    angles = jax.vmap(row, (0, None))(*map(_without_spread, (one, two)))
+    return _assembled(one, two, *angles, all_live=False)
+
+
+def _without_spread(inputs: Inputs) -> Inputs:
+    return inputs._replace(spread=None)
+
+
+def _compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Array]:
     """w, z and e of one pair of vectors, (d,) each."""
     cosine = jnp.sum(one.unit * two.unit)
     acute = cosine >= 0
@@ -152,7 +168,7 @@ def compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Arra
     return w, z, jnp.where(use, -growth / (stretch * stretch), apart)
 
 
-def assembled(
+def _assembled(
     one: Inputs, two: Inputs, w: Array, z: Array, e: Array | None, all_live: bool
 ) -> Covariance:
     """The covariances of all pairs, (n, m), from their angles."""
@@ -193,5 +209,3 @@ def _shifted(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
     half = exponent // 2
     return x * _two_to(half) * _two_to(exponent - half)
-
-

@@ -7,6 +7,7 @@ place, for `far` and for `1 - near`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -72,11 +73,16 @@ def _gap(degree: float, m: Array, log: Array) -> Array:
 
 def _branched(table: tables.Branched, w: Array, log: Array) -> Array:
     """F(w) - 1 for the function that `table` describes."""
-    delta = table.delta
-    ratio = log if delta == 0.0 else jnp.expm1(delta * log) / delta
-    value = polynomial(table.E, w) - ratio * polynomial(table.D, w)
-    for _ in range(table.order):
-        value = value * w
+    powers = math.prod([w] * table.order)
+    if abs(table.delta) == 0.5:
+        half_power = math.prod([w] * int(table.order + table.delta)) * root(w)
+        grown = (half_power - powers) / table.delta
+    elif abs(table.delta) > 0.2:  # w^s to the last digits, also where s is small
+        grown = (jnp.exp((table.order + table.delta) * log) - powers) / table.delta
+    else:
+        ratio = log if table.delta == 0.0 else jnp.expm1(table.delta * log) / table.delta
+        grown = powers * ratio
+    value = powers * polynomial(table.E, w) - grown * polynomial(table.D, w)
     return value if not table.head else value + w * polynomial(table.head, w)
 
 
@@ -106,5 +112,3 @@ def _clenshaw(coefficients: tuple[float, ...], y: Array) -> Array:
     for coefficient in coefficients[:0:-1]:
         above, value = value, 2 * x * value - above + coefficient
     return x * value - above + coefficients[0]
-
-
