@@ -27,11 +27,11 @@ SERVER = Path(__file__).with_name("neural_tangents_kernel.py")
 ACTIVATIONS = ("Relu", "Abs", "LeakyRelu", "RectifiedPower", "Homogeneous")
 
 
-class NotExpressible(ValueError):
+class NotExpressibleError(ValueError):
     """neural-tangents has no kernel for this architecture; the message says why."""
 
 
-class PeerFailed(RuntimeError):
+class PeerFailedError(RuntimeError):
     """neural-tangents, or the process it runs in, failed."""
 
 
@@ -39,7 +39,7 @@ def describe(arch: Any) -> dict[str, Any]:
     """The neutral description of an lnkernel architecture, as the peer process reads it.
 
     Raises:
-        NotExpressible: if neural-tangents has no kernel for it.
+        NotExpressibleError: if neural-tangents has no kernel for it.
     """
     walk = _Walk(gaussian=False)
     return {"layers": walk.layers(arch)}
@@ -74,7 +74,7 @@ class _Walk:
             return self.parallel(layer)
         if kind in ACTIVATIONS:
             return self.activation(layer)
-        raise NotExpressible(f"neural-tangents has no {kind}")
+        raise NotExpressibleError(f"neural-tangents has no {kind}")
 
     def dense(self, layer: Any) -> dict[str, Any]:
         self.gaussian = self.independent = True
@@ -87,9 +87,9 @@ class _Walk:
 
     def layer_norm(self, layer: Any) -> dict[str, Any]:
         if layer.scale or layer.bias:
-            raise NotExpressible("neural-tangents has no trainable scale or bias in LayerNorm")
+            raise NotExpressibleError("neural-tangents has no trainable scale or bias in LayerNorm")
         if not self.gaussian:
-            raise NotExpressible(
+            raise NotExpressibleError(
                 "neural-tangents has LayerNorm on the output of a Dense only, "
                 "not after an activation or on the input of the network"
             )
@@ -97,7 +97,7 @@ class _Walk:
 
     def activation(self, layer: Any) -> dict[str, Any]:
         if not self.gaussian:
-            raise NotExpressible("neural-tangents needs a Dense before each activation")
+            raise NotExpressibleError("neural-tangents needs a Dense before each activation")
         self.gaussian = False
         degree, a, b = float(layer.degree), float(layer.a), float(layer.b)
         if degree == a == 1:
@@ -105,7 +105,7 @@ class _Walk:
             return {"layer": named[b]} if b in named else {"layer": "LeakyRelu", "slope": -b}
         if a == 1 and b == 0 and degree.is_integer():
             return {"layer": "RectifiedPower", "degree": int(degree)}
-        raise NotExpressible(
+        raise NotExpressibleError(
             f"neural-tangents has no {layer}: only relu, leaky relu, abs and the "
             "rectified powers of integer degree"
         )
@@ -114,13 +114,13 @@ class _Walk:
         walks = [_Walk(self.gaussian) for _ in layer.branches]
         branches = [walk.layers(branch) for walk, branch in zip(walks, layer.branches, strict=True)]
         if len(walks) > 1 and not all(walk.gaussian for walk in walks):
-            raise NotExpressible(
+            raise NotExpressibleError(
                 "neural-tangents adds branches only if each ends in a Gaussian state "
                 "(a Dense, or a skip from one)"
             )
         skips = sum(not walk.independent for walk in walks)
         if skips > 1:
-            raise NotExpressible(
+            raise NotExpressibleError(
                 "neural-tangents takes branches to be independent: "
                 "only one of them can be without a Dense"
             )
@@ -208,8 +208,8 @@ class NeuralTangents:
             line = ""
         if not line:
             log = Path(self._log).read_text()
-            raise PeerFailed(f"the peer process ended:\n{log[-2000:]}")
+            raise PeerFailedError(f"the peer process ended:\n{log[-2000:]}")
         reply = json.loads(line)
         if "error" in reply:
-            raise PeerFailed(reply["error"])
+            raise PeerFailedError(reply["error"])
         return reply

@@ -21,7 +21,7 @@ STAMP = ENVIRONMENT / "requirements.sha256"
 NEEDED_PYTHON = (3, 11)
 
 
-class EnvironmentFailed(RuntimeError):
+class EnvironmentFailedError(RuntimeError):
     """The peer environment cannot be made; the message says why."""
 
 
@@ -42,7 +42,7 @@ def is_current(fingerprint: str) -> bool:
 def build() -> None:
     """Make the environment anew from the running Python."""
     if sys.version_info[:2] != NEEDED_PYTHON:
-        raise EnvironmentFailed(
+        raise EnvironmentFailedError(
             "the peer environment is pinned for Python 3.11 (its jaxlib 0.4.23 has no wheels "
             f"from 3.13 on), and this is {sys.version_info.major}.{sys.version_info.minor}. "
             "Build it once with `python3.11 benchmarks/peers/environment.py`; "
@@ -53,11 +53,11 @@ def build() -> None:
     install = [str(PYTHON), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise EnvironmentFailed(f"pip could not install the requirements:\n{done.stderr}")
+        raise EnvironmentFailedError(f"pip could not install the requirements:\n{done.stderr}")
 
 
 if __name__ == "__main__":
     try:
         print(ensure())
-    except EnvironmentFailed as failure:
+    except EnvironmentFailedError as failure:
         sys.exit(f"error: {failure}")

@@ -81,7 +81,7 @@ def near_factor(degree: float) -> Branched:
 
 @_high_precision
 def sphere_near(freedom: int, end: float) -> tuple[Branched, Branched]:
-    r"""$\kappa_\nu(\rho)/\rho$ and $\kappa_\nu'(\rho)$, each divided by its value at 1, in $y = 1 - \rho^2 \le$ `end`."""
+    r"""$\kappa_\nu(\rho)/\rho$ and $\kappa_\nu'(\rho)$, each over its value at 1, in $y = 1 - \rho^2 \le$ `end`."""
     from flint import arb
 
     half = arb(1) / 2
