@@ -41,6 +41,6 @@ def draw(without: Kernel, with_norm: Kernel, path: Path) -> None:
     titles = {"no LayerNorm": without, "LayerNorm in the first layer": with_norm}
     for ax, (title, kernel) in zip(figure.subplots(1, 2), titles.items(), strict=True):
         image = heatmap(kernel, np.linspace(-25, 25, 301), ax=ax)
-        figure.colorbar(image, ax=ax, label=r"$\Theta(x, x')$")
+        figure.colorbar(image, ax=ax, shrink=0.85, label=r"$\Theta(x, x')$")
         ax.set_title(title)
     figure.savefig(path, dpi=150)

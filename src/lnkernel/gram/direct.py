@@ -27,8 +27,8 @@ TILE = 256  # rows and columns of a tile: it stays in the cache
 @partial(jax.jit, static_argnames=("structure", "which", "all_live"))
 def symmetric(
     structure: Structure, varying: list[Any], x: Array, which: tuple[str, ...], all_live: bool
-) -> Out:
-    """The kernels named in `which` of all pairs of x."""
+) -> tuple[Out, Out]:
+    """The kernels named in `which` of all pairs of x; and their diagonals."""
     arch = assemble(structure, varying)
     points = pairs.prepare(x, centres_input(arch))
     n, size = len(x), _tile_size(len(x))
@@ -41,7 +41,7 @@ def symmetric(
 
     out = _filled(arch, tiles, which, all_live, put)
     index = jnp.arange(n)
-    return tuple(o.at[index, index].set(e) for o, e in zip(out, ends, strict=True))
+    return tuple(o.at[index, index].set(e) for o, e in zip(out, ends, strict=True)), ends
 
 
 @partial(jax.jit, static_argnames=("structure", "which", "all_live"))
@@ -52,8 +52,8 @@ def rectangular(
     x2: Array,
     which: tuple[str, ...],
     all_live: bool,
-) -> Out:
-    """The kernels named in `which` of all pairs of x and x2."""
+) -> tuple[Out, Out, Out]:
+    """The kernels named in `which` of all pairs of x and x2; and the diagonals of both."""
     arch = assemble(structure, varying)
     centre = centres_input(arch)
     n, m = len(x), len(x2)
@@ -62,7 +62,11 @@ def rectangular(
     columns = [min(j, m - width) for j in range(0, m, width)]
     places = [(i, j) for i in rows for j in columns]
     tiles = _Tiles(pairs.prepare(x, centre), pairs.prepare(x2, centre), places, height, width)
-    return _filled(arch, tiles, which, all_live, _put)
+    ends, ends2 = (
+        _named(pairs.diagonal(arch, points, all_live), which)
+        for points in (tiles.points, tiles.points2)
+    )
+    return _filled(arch, tiles, which, all_live, _put), ends, ends2
 
 
 @partial(jax.jit, static_argnames=("structure", "which", "all_live"))
@@ -116,6 +120,7 @@ def _filled(
         return cut(jnp.minimum(k + 1, len(tiles.places) - 1)), put(out, tile, rows[k], columns[k])
 
     n, m = len(tiles.points.raw.square), len(tiles.points2.raw.square)
+    # zeros, written by all threads: the pages of a fresh matrix cost more than its numbers
     blank = tuple(jnp.zeros((n, m)) for _ in which)
     return lax.fori_loop(0, len(tiles.places), step, (cut(jnp.asarray(0)), blank))[1]
 
@@ -140,7 +145,7 @@ def _patched(
     def patch(carry: tuple[Array, Out]) -> tuple[Array, Out]:
         left, tile = carry
         # beyond the last delicate pair the indices point outside, where scatters are dropped
-        a, b = jnp.nonzero(left, size=max(1, left.size // 16), fill_value=max(left.shape))
+        a, b = jnp.nonzero(left, size=max(1, left.size // 256), fill_value=max(left.shape))
         values = pairs.careful(arch, pairs.take(rows, a), pairs.take(columns, b), all_live)
         tile = tuple(
             t.at[a, b].set(v, mode="drop") for t, v in zip(tile, _named(values, which), strict=True)

@@ -46,12 +46,13 @@ class Kernel:
             self._check(points, points2)
             structure, varying = dissect(self.arch)
             static = {"which": self.which, "all_live": _all_live(points) and _all_live(points2)}
-            self._check_range("x", points)
             if points2 is points:
-                out = direct.symmetric(structure, varying, points, **static)
+                out, ends = direct.symmetric(structure, varying, points, **static)
+                _check_range("x", points, ends)
             else:
-                self._check_range("x2", points2)
-                out = direct.rectangular(structure, varying, points, points2, **static)
+                out, *both = direct.rectangular(structure, varying, points, points2, **static)
+                _check_range("x", points, both[0])
+                _check_range("x2", points2, both[1])
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
     def diagonal(self, x: Any) -> Any:
@@ -65,25 +66,15 @@ class Kernel:
         with jax.enable_x64(True):
             points = boundary.as_points("x", x)
             self._check(points, points)
-            out = self._check_range("x", points)
+            structure, varying = dissect(self.arch)
+            out = direct.diagonal(structure, varying, points, self.which, _all_live(points))
+            _check_range("x", points, out)
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
     def _check(self, x: Array, x2: Array) -> None:
         boundary.check_dimensions(x, x2)
         if centres_input(self.arch):
             boundary.check_centred(x)
-
-    def _check_range(self, name: str, points: Array) -> tuple[Array, ...]:
-        """The diagonal; if it is finite, so is the whole matrix (Cauchy-Schwarz)."""
-        structure, varying = dissect(self.arch)
-        ends = direct.diagonal(structure, varying, points, self.which, _all_live(points))
-        for end in ends:
-            if boundary.is_traced(end):  # concrete data inside a user's jit
-                continue
-            bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
-            if bad.size:
-                raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])
-        return ends
 
     def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
         return tuple(getattr(kernels, name) for name in self.which)
@@ -139,6 +130,16 @@ def kernels(arch: Node) -> Kernel:
     True
     """
     return Kernel(arch, ("nngp", "ntk"))
+
+
+def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
+    """If the diagonal is finite, so is the whole matrix (Cauchy-Schwarz)."""
+    for end in ends:
+        if boundary.is_traced(end):  # concrete data inside a user's jit
+            continue
+        bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
+        if bad.size:
+            raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])
 
 
 def _all_live(x: Array) -> bool:

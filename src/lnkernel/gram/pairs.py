@@ -78,7 +78,7 @@ def any_delicate(one: Points, two: Points, wanted: Array) -> Array:
     limit = 1 - 2 * geometry.delicate_below(one.raw.rough.shape[1]) - ROUGH
     some = jnp.asarray(False)
     for x, y in sides:
-        square = jnp.square(x.rough @ y.rough.T)
+        square = jnp.square(geometry.cosines(x, y))
         some = some | (jnp.max(jnp.where(wanted, square, 0.0)) > limit * limit)
     return some
 

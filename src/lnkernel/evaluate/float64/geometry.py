@@ -22,7 +22,7 @@ from lnkernel.evaluate.float64.projection import centred, project
 
 Array = Any
 
-WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out, and fuse
+WRITTEN_OUT = 4  # dimensions up to which sums over coordinates are written out, and fuse
 
 
 class Inputs(NamedTuple):
@@ -89,7 +89,14 @@ def delicate_below(dimension: int) -> float:
     """
     if dimension == 1:
         return 0.0
-    return 2.0**-10 if dimension <= WRITTEN_OUT else 0.05
+    return 2.0**-10 if dimension <= WRITTEN_OUT else 2.0**-7
+
+
+def cosines(one: Inputs, two: Inputs) -> Array:
+    """Of all pairs, (n, m), by a matrix product; roughly, in float32, where that is all we have."""
+    if one.unit is None or two.unit is None:
+        return one.rough @ two.rough.T
+    return one.unit @ two.unit.T
 
 
 def quick(
@@ -109,7 +116,7 @@ def quick(
         w = total([(x - y) * (x - y) for x, y in coordinates])
         z = total([(x + y) * (x + y) for x, y in coordinates])
     else:
-        cosine = jnp.clip(one.unit @ two.unit.T, -1.0, 1.0)
+        cosine = cosines(one, two)
         w, z = 0.5 * (1 - cosine), 0.5 * (1 + cosine)
     e = None
     if with_difference:
