@@ -103,20 +103,26 @@ def _filled(
     """
     rows, columns = (jnp.asarray(side) for side in zip(*tiles.places, strict=True))
     light, light2 = (pairs.for_quick(arch, p) for p in (tiles.points, tiles.points2))
-    same_points = tiles.points is tiles.points2
 
     def cut(k: Array) -> tuple[pairs.Points, pairs.Points]:
         return pairs.cut(light, rows[k], tiles.height), pairs.cut(light2, columns[k], tiles.width)
 
     def step(k: Array, carry: tuple[Any, Out]) -> tuple[Any, Out]:
         (one, two), out = carry
-        i, j = rows[k] + jnp.arange(tiles.height), columns[k] + jnp.arange(tiles.width)
-        wanted = i[:, None] != j[None, :] if same_points else jnp.asarray(True)
+        i, j = rows[k], columns[k]
         quick = _named(pairs.quick(arch, one, two, all_live), which)
         tile = tuple(jnp.broadcast_to(t, (tiles.height, tiles.width)) for t in quick)
-        if one.raw.rough.shape[1] > 1:  # directions on a line are exact
-            patch = partial(_patched, arch, tiles, i, j, which, all_live, wanted)
-            tile = _only_if(pairs.any_delicate(one, two, wanted), patch, tile)
+        dimension = one.raw.rough.shape[1]
+        if dimension > 1:  # directions on a line are exact
+            cosines = pairs.cosines(one, two)
+            # on the diagonal of a symmetric matrix every point meets itself: that is no reason
+            needed = lax.cond(
+                (i == j) & (tiles.points is tiles.points2),
+                lambda: pairs.any_delicate(cosines, dimension, ~jnp.eye(*tile[0].shape, dtype=bool)),
+                lambda: pairs.any_delicate(cosines, dimension, None),
+            )
+            patch = partial(_patched, arch, tiles, i, j, which, all_live)
+            tile = _only_if(needed, patch, tile)
         return cut(jnp.minimum(k + 1, len(tiles.places) - 1)), put(out, tile, rows[k], columns[k])
 
     n, m = len(tiles.points.raw.square), len(tiles.points2.raw.square)
@@ -132,12 +138,14 @@ def _patched(
     j: Array,
     which: tuple[str, ...],
     all_live: bool,
-    wanted: Array,
     tile: Out,
 ) -> Out:
-    """A tile with its delicate pairs computed once more, with all care."""
-    rows, columns = pairs.take(tiles.points, i), pairs.take(tiles.points2, j)
-    left = pairs.delicate(rows, columns, all_live) & wanted
+    """The tile at (i, j) with its delicate pairs computed once more, with all care."""
+    row, column = i + jnp.arange(tiles.height), j + jnp.arange(tiles.width)
+    rows, columns = pairs.take(tiles.points, row), pairs.take(tiles.points2, column)
+    left = pairs.delicate(rows, columns, all_live)
+    if tiles.points is tiles.points2:  # the diagonal comes from elsewhere
+        left = left & (row[:, None] != column[None, :])
 
     def some_left(carry: tuple[Array, Out]) -> Array:
         return jnp.any(carry[0])

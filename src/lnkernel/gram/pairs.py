@@ -70,17 +70,19 @@ def delicate(one: Points, two: Points, all_live: bool) -> Array:
     return some | geometry.quick(one.centred, two.centred, False, False)[1]
 
 
-def any_delicate(one: Points, two: Points, wanted: Array) -> Array:
-    """Whether any wanted pair may be delicate: by a matrix product of rough directions."""
-    sides = [(one.raw, two.raw)]
-    if one.centred is not None and two.centred is not None:
-        sides.append((one.centred, two.centred))
-    limit = 1 - 2 * geometry.delicate_below(one.raw.rough.shape[1]) - ROUGH
-    some = jnp.asarray(False)
-    for x, y in sides:
-        square = jnp.square(geometry.cosines(x, y))
-        some = some | (jnp.max(jnp.where(wanted, square, 0.0)) > limit * limit)
-    return some
+def cosines(one: Points, two: Points) -> list[Array]:
+    """Of all pairs, (n, m), maybe roughly: raw and centred."""
+    sides = zip(one, two, strict=True)
+    return [geometry.cosines(x, y) for x, y in sides if x is not None]
+
+
+def any_delicate(cosines: list[Array], dimension: int, wanted: Array | None) -> Array:
+    """Whether any (wanted) pair may be delicate."""
+    limit = 1 - 2 * geometry.delicate_below(dimension) - ROUGH
+    squares = [jnp.square(c) for c in cosines]
+    if wanted is not None:
+        squares = [jnp.where(wanted, s, 0.0) for s in squares]
+    return jnp.stack([jnp.max(s) > limit * limit for s in squares]).any()
 
 
 def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
