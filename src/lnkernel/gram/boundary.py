@@ -29,6 +29,11 @@ def is_traced(*trees: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
+def inside_jit() -> bool:
+    """Whether a program is being traced here, so that even concrete numbers are not computed."""
+    return is_traced(jnp.zeros(()))
+
+
 def demand_x64() -> None:
     if not x64_is_on():
         raise PrecisionError()
@@ -96,16 +101,11 @@ def check_centred(x: Array) -> None:
 
 
 def handed_out(result: Array, x64_was_on: bool) -> Array:
-    """float64 that stays float64 in the user's hands.
+    """float64 that stays float64 in the user's hands: JAX's where 64-bit mode is on, NumPy's else.
 
-    With 64-bit mode off JAX would cut a float64 `jax.Array` to float32 at its first use;
-    so then it goes out as a NumPy array (a view, without a copy).
+    With 64-bit mode off JAX would cut a float64 `jax.Array` to float32 at its first use.
     """
-    if x64_was_on:
-        return result
-    if is_traced(result):
-        raise PrecisionError()
-    return np.asarray(result)
+    return jnp.asarray(result) if x64_was_on else np.asarray(result)
 
 
 def _as_numpy(name: str, x: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
@@ -33,7 +34,7 @@ class Kernel:
 
         Without x2 it is the symmetric Gram matrix of x, at half the cost.
         """
-        if boundary.is_traced(self.arch, x, x2):
+        if boundary.is_traced(self.arch, x, x2) or boundary.inside_jit():
             boundary.demand_x64()
             points = boundary.as_traced_points("x", x)
             points2 = points if x2 is None else boundary.as_traced_points("x2", x2)
@@ -44,20 +45,19 @@ class Kernel:
             points = boundary.as_points("x", x)
             points2 = points if x2 is None or x2 is x else boundary.as_points("x2", x2)
             self._check(points, points2)
-            structure, varying = dissect(self.arch)
-            static = {"which": self.which, "all_live": _all_live(points) and _all_live(points2)}
+            program = self._program(points, points2)
             if points2 is points:
-                out, ends = direct.symmetric(structure, varying, points, **static)
+                out, ends = direct.symmetric(program, points)
                 _check_range("x", points, ends)
             else:
-                out, *both = direct.rectangular(structure, varying, points, points2, **static)
+                out, *both = direct.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
     def diagonal(self, x: Any) -> Any:
         """The kernel of every point with itself: (n,), float64."""
-        if boundary.is_traced(self.arch, x):
+        if boundary.is_traced(self.arch, x) or boundary.inside_jit():
             boundary.demand_x64()
             points = boundary.as_traced_points("x", x)
             self._check(points, points)
@@ -66,10 +66,14 @@ class Kernel:
         with jax.enable_x64(True):
             points = boundary.as_points("x", x)
             self._check(points, points)
-            structure, varying = dissect(self.arch)
-            out = direct.diagonal(structure, varying, points, self.which, _all_live(points))
+            out = direct.diagonal(*self._program(points, points), points)
             _check_range("x", points, out)
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
+
+    def _program(self, x: Array, x2: Array) -> direct.Program:
+        structure, varying = dissect(self.arch)
+        numbers = jnp.asarray([float(v) for v in varying])
+        return direct.Program(structure, numbers, self.which, _all_live(x) and _all_live(x2))
 
     def _check(self, x: Array, x2: Array) -> None:
         boundary.check_dimensions(x, x2)
@@ -135,8 +139,6 @@ def kernels(arch: Node) -> Kernel:
 def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
     """If the diagonal is finite, so is the whole matrix (Cauchy-Schwarz)."""
     for end in ends:
-        if boundary.is_traced(end):  # concrete data inside a user's jit
-            continue
         bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
         if bad.size:
             raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])

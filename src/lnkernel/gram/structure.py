@@ -30,8 +30,8 @@ def dissect(arch: Node) -> tuple[Structure, list[Any]]:
     return Structure(tree, zeros), varying
 
 
-def assemble(structure: Structure, varying: list[Any]) -> Any:
-    """The architecture again."""
+def assemble(structure: Structure, varying: Any) -> Any:
+    """The architecture again; the hyperparameters may come as one array."""
     rest = iter(varying)
     return jax.tree.unflatten(
         structure.tree, [0.0 if zero else next(rest) for zero in structure.zeros]

@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
     exponent: Array  # k; (n,)
     unit: Array  # x/|x|, centred first where asked; (n, d)
     spread: Array  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
-    rough: Array  # `unit` in float32; (n, d)
+    rough: Array  # `unit` in float32, if it is all that is needed; (n, d)
     length: Array  # |x|; (n,)
     square: Array  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
@@ -62,17 +62,18 @@ def for_quick(inputs: Inputs, with_difference: bool) -> Inputs:
     """What `quick` reads, without the rest."""
     kept = inputs._replace(scaled=None, exponent=None)
     kept = kept if with_difference else kept._replace(length=None)
-    return kept if inputs.spread is None else kept._replace(unit=None)
+    return kept._replace(rough=None) if inputs.spread is None else kept._replace(unit=None)
 
 
 def cut(inputs: Inputs, start: Array, size: int) -> Inputs:
-    """`size` points from `start` on."""
-    axes = Inputs(0, 0, 0, -1, 0, 0, 0, 0)
-    parts = (
-        part if part is None else lax.dynamic_slice_in_dim(part, start, size, axis % part.ndim)
-        for part, axis in zip(inputs, axes, strict=True)
+    """`size` points from `start` on; in `spread` the points are counted by the last axis."""
+    axes = Inputs(*(0 for _ in inputs))._replace(spread=1)
+    return Inputs(
+        *(
+            part if part is None else lax.dynamic_slice_in_dim(part, start, size, axis)
+            for part, axis in zip(inputs, axes, strict=True)
+        )
     )
-    return Inputs(*parts)
 
 
 def take(inputs: Inputs, index: Array) -> Inputs:
@@ -92,6 +93,10 @@ def delicate_below(dimension: int) -> float:
     return 2.0**-10 if dimension <= WRITTEN_OUT else 2.0**-7
 
 
+def dimensions(inputs: Inputs) -> int:
+    return int((inputs.rough if inputs.unit is None else inputs.unit).shape[-1])
+
+
 def cosines(one: Inputs, two: Inputs) -> Array:
     """Of all pairs, (n, m), by a matrix product; roughly, in float32, where that is all we have."""
     if one.unit is None or two.unit is None:
@@ -108,7 +113,7 @@ def quick(
     from the lengths: exact enough for pairs that are not delicate, if no activation has a
     degree below 1 (those tell apart angles far below the rounding error).
     """
-    dimension = one.rough.shape[1]
+    dimension = dimensions(one)
     if one.spread is not None and two.spread is not None:
         coordinates = [
             (x[:, None], y[None, :]) for x, y in zip(one.spread, two.spread, strict=True)
