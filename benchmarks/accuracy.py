@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
+from tqdm import tqdm
 
 # The oracle and the table of cases belong to the tests, which are not a package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
