@@ -46,6 +46,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     n, size = len(x), _tile_size(len(x))
     starts = _starts(n, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
+    upper = np.triu(np.ones((size, size), dtype=bool))
     panels = (
         (i, _panel(*program, points, None, i, number, starts, (size, size)))
         for number, i in enumerate(starts)
@@ -54,6 +55,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
         for matrix, rows, columns in zip(out, panel, mirror, strict=True):
             matrix[i : i + size, i:] = np.asarray(rows)[:, i:]
             matrix[i:, i : i + size] = np.asarray(columns)[i:]
+            corner = matrix[i : i + size, i : i + size]  # both halves of it were computed
+            corner[:] = np.where(upper, corner, corner.T)
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, np.asarray(end))
     return out, ends
