@@ -129,9 +129,15 @@ def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
             strict=True,
         )
     )
-    change = _combined(num, total.e, -state.total.e)  # of the relative difference of the lengths
-    centred = state.centred.with_lengths(first, second, _combined(num, state.centred.e, change))
-    mean = state.mean and state.mean._replace(e=_combined(num, state.mean.e, change))
+    # how much the relative difference of the lengths has changed, and with it the others
+    squares = total.first.q, total.second.q
+    change = num.combined_difference(total.e, -state.total.e, *squares)
+    e = num.combined_difference(state.centred.e, change, first.q, second.q)
+    centred = state.centred.with_lengths(first, second, e)
+    mean = state.mean
+    if mean is not None:
+        squares = tuple(q * (m * m) for q, m in zip(squares, mean[:2], strict=True))
+        mean = mean._replace(e=num.combined_difference(mean.e, change, *squares))
     new = dataclasses.replace(state, total=total, centred=centred, mean=mean)
     return _with_affine(layer, new, state.t, o)
 
@@ -212,11 +218,6 @@ def _divided(num: Arithmetic, o: Number, cov: Covariance, eps: Number) -> Number
     for side in (cov.first, cov.second):
         o = o / (num.sqrt(side.q) if known_zero(eps) else num.softened(side.q, eps).norm)
     return o
-
-
-def _combined(num: Arithmetic, e: Number, change: Number) -> Number:
-    """tanh(x + y) from tanh x and tanh y: relative differences of lengths that multiply."""
-    return num.divide(e + change, 1 + e * change)
 
 
 def _summed_means(num: Arithmetic, ends: list[State]) -> tuple[Covariance, Number, Number]:

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 
 import jax
 
-from lnkernel.arch import Activation, LayerNorm, Node, Parallel, RMSNorm
+from lnkernel.arch import (
+    Activation,
+    Dense,
+    Identity,
+    LayerNorm,
+    Node,
+    Parallel,
+    RMSNorm,
+    Serial,
+)
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.arch.node import known_zero
 
@@ -55,3 +64,10 @@ def needs_difference(arch: Node) -> bool:
     if any(isinstance(layer, Activation) and layer.degree < 1 for layer in layers):
         return True
     return any(isinstance(layer, (Parallel, RMSNorm)) for layer in layers)
+
+
+def starts_with_bias(arch: Node) -> bool:
+    """Whether a Dense with a bias is the first to act on the raw input."""
+    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    first = next((layer for layer in layers if not isinstance(layer, Identity)), None)
+    return isinstance(first, Dense) and not known_zero(first.b_std)

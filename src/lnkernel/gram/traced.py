@@ -16,13 +16,16 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
-from lnkernel.gram.structure import centres_input
+from lnkernel.gram.structure import centres_input, starts_with_bias
 
 Array = Any
+SHORT = 1e-100
 
 
 def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     """All pairs of x and x2, (n, m)."""
+    if starts_with_bias(arch):
+        x, x2 = _off_zero(x), _off_zero(x2)
     total = _covariance(x, x2, False)
     centred = _covariance(x, x2, True) if centres_input(arch) else None
     kernels = pairs.through(arch, total, centred)
@@ -31,9 +34,17 @@ def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
 
 def diagonal(arch: Node, x: Array) -> Kernels:
     """Every point with itself, (n,)."""
+    x = _off_zero(x) if starts_with_bias(arch) else x
     return pairs.diagonal(arch, pairs.prepare(x, centres_input(arch)), all_live=False)
 
 
 def _covariance(x: Array, x2: Array, centre: bool) -> Covariance:
     one, two = geometry.prepare(x, centre), geometry.prepare(x2, centre)
     return geometry.careful_matrix(one, two, centre)
+
+
+def _off_zero(x: Array) -> Array:
+    """A zero vector has no direction, but behind a bias the kernel has a derivative there: it is
+    that of a vector so short that no digit of the kernel tells it from zero."""
+    dead = jnp.all(x == 0, axis=1, keepdims=True)
+    return x + jnp.where(dead, SHORT, 0.0)

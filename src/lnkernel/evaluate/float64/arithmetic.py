@@ -57,15 +57,22 @@ class Float64:
     def powered_difference(self, e: Array, degree: float, first: Array, second: Array) -> Array:
         if degree == 1:
             return e
-        size = jnp.abs(e)
-        apart = size > 0.5
-        size = jnp.where(apart, 0.0, size)
-        grown = jnp.expm1(degree * jnp.log1p(2 * size / (1 - size)))  # (r1/r2)^p - 1
-        close = jnp.sign(e) * grown / (2 + grown)
+        apart = jnp.abs(e) > 0.5
+        near = jnp.where(apart, 0.0, e)
+        grown = jnp.expm1(degree * jnp.log1p(2 * near / (1 - near)))  # (r1/r2)^p - 1
+        return jnp.where(apart, self.direct_difference(first, second, e), grown / (2 + grown))
+
+    def combined_difference(self, e: Array, change: Array, first: Array, second: Array) -> Array:
+        apart = (jnp.abs(e) > 0.5) | (jnp.abs(change) > 0.5)
+        e, change = jnp.where(apart, 0.0, e), jnp.where(apart, 0.0, change)
+        direct = self.direct_difference(first, second, jnp.zeros_like(e))
+        return jnp.where(apart, direct, (e + change) / (1 + e * change))
+
+    def direct_difference(self, first: Array, second: Array, otherwise: Array) -> Array:
+        """e from the squared lengths; `otherwise` where they are zero or out of range."""
         r1, r2 = self.sqrt(first), self.sqrt(second)
         known = (r1 + r2 > 0) & (r1 + r2 < jnp.inf)
-        direct = jnp.where(known, (r1 - r2) / jnp.where(known, r1 + r2, 1.0), e)
-        return jnp.where(apart, direct, close)
+        return jnp.where(known, (r1 - r2) / jnp.where(known, r1 + r2, 1.0), otherwise)
 
     def tails(self, degree: float, m: Array) -> Tails:
         return gaussian.tails(degree, m)

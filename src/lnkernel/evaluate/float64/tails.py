@@ -60,7 +60,8 @@ def _integer_gap(degree: int, m: Array, far: Array) -> Array:
 
 def _safe_log(m: Array) -> Array:
     """log m, and at m = 0 a finite number whose derivative is 0."""
-    return jnp.log(jnp.where(m > 1e-300, m, 1e-300))
+    positive = m > 0
+    return jnp.where(positive, jnp.log(jnp.where(positive, m, 1.0)), -690.0)
 
 
 def _far(degree: float, m: Array, log: Array) -> Array:
