@@ -101,7 +101,7 @@ def test_derivative_is_prices_theorem(p: float):
         np.testing.assert_allclose(slope, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("nu", [1, 3, 4, 5, 7, 8, 12, 15, 16, 31, 64, 200])
+@pytest.mark.parametrize("nu", [1, 3, 4, 5, 7, 8, 12, 15, 16, 31, 64, 200, 999])
 def test_spherical_kernel(nu: int):
     values = spherical(nu, jnp.asarray(M))
     for i, m in enumerate(M):

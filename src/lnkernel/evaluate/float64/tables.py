@@ -16,6 +16,7 @@ computed once per degree, with balls of 600 bits (python-flint), and rounded to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -105,8 +106,8 @@ def sphere_rest(freedom: int, start: float, degree: int = 56) -> tuple[tuple[flo
     half, s = arb(1) / 2, arb(freedom) / 2
     one = arb(1)
     at_one = (s + 1).gamma() * s.gamma() / (s + half).gamma() ** 2
-    value = lambda y: (one - y).hypgeom_2f1(half, half, s + 1) / at_one  # noqa: E731 (two one-liners)
-    slope = lambda y: (one - y).hypgeom_2f1(half, half + 1, s + 1) / at_one  # noqa: E731
+    value = lambda y: _series(half, half, s + 1, one - y) / at_one  # noqa: E731 (two one-liners)
+    slope = lambda y: _series(half, half + 1, s + 1, one - y) / at_one  # noqa: E731
     return tuple(_chebyshev(f, arb(start), one, degree) for f in (value, slope))
 
 
@@ -129,6 +130,9 @@ def _branched(
     E = [x - y for x, y in zip(c[order:], ds, strict=True)]
     D = [delta * y for y in ds]
     head = tuple(float(x.mid()) for x in c[1:order])
+    enough = math.ceil(64 / -math.log2(float(end)))  # powers of `end` beyond are below rounding
+    if order > enough:
+        return Branched(1, 0.0, head[:enough], (0.0,), (0.0,))
     evaluate = lambda series: lambda w: _horner(series, w)  # noqa: E731
     small = abs(float(delta)) < 2.0**-100
     return Branched(
