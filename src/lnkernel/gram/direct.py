@@ -1,34 +1,32 @@
 """Gram matrices of concrete data, tile by tile, at full speed.
 
-A tile is one fused loop over its pairs (`pairs.quick`); if some of them are delicate, nearly
-parallel or antipodal, those are computed once more with all care. A symmetric matrix costs
-half of its tiles. Memory is the output and two rows of tiles.
+Tiles are computed in batches, each batch as one fused loop over all its pairs (`pairs.quick`).
+Pairs that this is not exact enough for, nearly parallel or antipodal ones, come out of it
+as NaN and are computed once more, with all care. A symmetric matrix costs half of its tiles.
+Memory is the result and one batch. The program is that of a batch: matrices of many sizes
+share it.
 
 The matrix itself is NumPy's: the pages of a large fresh matrix cost as much time as its
-numbers, unless the system hands them out in large pieces, as it does to NumPy. A row of
-tiles is copied into it while the next one is computed.
+numbers, unless the system hands them out in large pieces, as it does to NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from lnkernel.calculus.state import Kernels
-from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
 from lnkernel.gram.structure import Structure, assemble, centres_input
 
 Array = Any
 Out = tuple[Array, ...]
-TILE = 256  # rows and columns of a tile: it stays in the cache
-CHUNKS = 64  # in which the delicate pairs of a tile are computed, if all of them are
 
 
 class Program(NamedTuple):
@@ -40,43 +38,72 @@ class Program(NamedTuple):
     all_live: bool  # whether no point is the zero vector
 
 
+class Tiling(NamedTuple):
+    """Rows and columns of a tile, and how many tiles at most are computed at once."""
+
+    size: int
+    batch: int
+
+
+# Sizes are multiples of 4 (the length of a vector register), but not powers of two, at which the
+# rows of a tile would fall on the same few lines of the cache.
+SMALL = Tiling(100, 240)
+LARGE = Tiling(500, 10)  # where many coordinates have to be read for each tile
+MANY = 32  # coordinates
+CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
+
+
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    points, ends = _prepared(*program, x)
-    n, size = len(x), _tile_size(len(x))
-    starts = _starts(n, size)
+    one = _prepared(*program, x)
+    n, size = len(x), _tiling(x).size
     out = tuple(np.empty((n, n)) for _ in program.which)
-    upper = np.triu(np.ones((size, size), dtype=bool))
-    panels = (
-        (i, _panel(*program, points, None, i, number, starts, (size, size)))
-        for number, i in enumerate(starts)
-    )
-    for i, (panel, mirror) in _one_ahead(panels):
-        for matrix, rows, columns in zip(out, panel, mirror, strict=True):
-            matrix[i : i + size, i:] = np.asarray(rows)[:, i:]
-            matrix[i:, i : i + size] = np.asarray(columns)[i:]
-            corner = matrix[i : i + size, i : i + size]  # both halves of it were computed
-            corner[:] = np.where(upper, corner, corner.T)
-    for matrix, end in zip(out, ends, strict=True):
-        np.fill_diagonal(matrix, np.asarray(end))
-    return out, ends
+    delicate: list[tuple[np.ndarray, np.ndarray]] = []
+    corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
+
+    def write(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+        i, j = run.corner
+        for matrix, tiles in zip(out, run.tiles, strict=True):
+            _paste(matrix, i, j, tiles)
+            _paste(matrix.T, i, j, tiles)
+            if i == j:  # both halves of this tile were computed
+                tile = tiles[0, : n - i, : n - i]
+                corner = np.add(tile, tile.T, out=matrix[i : i + size, i : i + size])
+                corner *= 0.5
+        return _delicate_pairs(run, one_half=True)
+
+    for runs in _each_batch(program, one, one, corners):
+        for found in map(write, runs):
+            delicate += found
+    for a, b, values in _with_care(program, one.points, one.points, delicate):
+        for matrix, value in zip(out, values, strict=True):
+            matrix[a, b] = value
+            matrix[b, a] = value
+    for matrix, end in zip(out, one.ends, strict=True):
+        np.fill_diagonal(matrix, end)
+    return out, one.ends
 
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    points, ends = _prepared(*program, x)
-    points2, ends2 = _prepared(*program, x2)
-    n, m = len(x), len(x2)
-    height, width = _tile_size(n), _tile_size(m)
+    one, two = _prepared(*program, x), _prepared(*program, x2)
+    n, m, size = len(x), len(x2), _tiling(x).size
     out = tuple(np.empty((n, m)) for _ in program.which)
-    panels = (
-        (i, _panel(*program, points, points2, i, 0, _starts(m, width), (height, width)))
-        for i in _starts(n, height)
-    )
-    for i, (panel, _) in _one_ahead(panels):
-        for matrix, rows in zip(out, panel, strict=True):
-            matrix[i : i + height] = np.asarray(rows)
-    return out, ends, ends2
+    delicate: list[tuple[np.ndarray, np.ndarray]] = []
+    corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
+
+    def write(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+        for matrix, tiles in zip(out, run.tiles, strict=True):
+            _paste(matrix, *run.corner, tiles)
+        return _delicate_pairs(run, one_half=False)
+
+    for runs in _each_batch(program, one, two, corners):
+        for found in map(write, runs):
+            delicate += found
+    for a, b, values in _with_care(program, one.points, two.points, delicate):
+        for matrix, value in zip(out, values, strict=True):
+            matrix[a, b] = value
+    return out, one.ends, two.ends
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3))
@@ -89,145 +116,150 @@ def diagonal(
     return _named(pairs.diagonal(arch, points, all_live), which)
 
 
+class Prepared(NamedTuple):
+    """Points, ready for comparison."""
+
+    points: pairs.Points  # (n, ...)
+    blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
+    ends: Out  # the diagonals
+
+
 @partial(jax.jit, static_argnums=(0, 2, 3))
 def _prepared(
     structure: Structure, varying: Array, which: tuple[str, ...], all_live: bool, x: Array
-) -> tuple[pairs.Points, Out]:
-    """The points, ready for comparison, and the diagonals."""
+) -> Prepared:
     arch = assemble(structure, varying)
     points = pairs.prepare(x, centres_input(arch))
-    return points, _named(pairs.diagonal(arch, points, all_live), which)
+    ends = _named(pairs.diagonal(arch, points, all_live), which)
+    n, size = len(x), _tiling(x).size
+    index = np.minimum(np.arange(-(-n // size) * size), n - 1)  # the last point fills up
+    return Prepared(points, pairs.blocks(arch, points, index.reshape(-1, size)), ends)
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3, 8, 9))
-def _panel(
+class Run(NamedTuple):
+    """Tiles that stand side by side. They may reach over the edge of the matrix."""
+
+    corner: tuple[int, int]  # row and column of the first tile's first pair
+    tiles: list[np.ndarray]  # for each kernel (run, size, size), NaN for delicate pairs
+
+
+def _each_batch(
+    program: Program, one: Prepared, two: Prepared, corners: list[tuple[int, int]]
+) -> Iterator[list[Run]]:
+    """The tiles with these corners, batch by batch."""
+    size, most = _tiling(one.points.raw.unit)
+    batch = _batch_size(len(corners), most)
+    for k in range(0, len(corners), batch):
+        some = corners[k : k + batch]
+        i, j = np.asarray(some + some[-1:] * (batch - len(some))).T // size
+        values = _batch(*program, _taken(one.blocks, i), _taken(two.blocks, j))
+        arrays = [np.asarray(v) for v in values]
+        starts = [0, *(np.flatnonzero(np.diff(i[: len(some)])) + 1), len(some)]
+        yield [Run(some[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
+
+
+def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
+    """Writes a run of tiles, the first one at (i, j), and cuts off what reaches over the edge."""
+    size = tiles.shape[1]
+    rows = matrix[i : i + size]
+    whole = min(len(tiles), (rows.shape[1] - j) // size)
+    edge = j + whole * size
+    inside = rows[:, j:edge].reshape(len(rows), whole, size)
+    inside[:] = tiles[:whole, : len(rows)].transpose(1, 0, 2)
+    if whole < len(tiles):
+        rows[:, edge:] = tiles[whole, : len(rows), : rows.shape[1] - edge]
+
+
+@jax.jit
+def _taken(blocks: pairs.Points, index: Array) -> pairs.Points:
+    """A program of its own: within `_batch` it would become part of the loop over the pairs."""
+    return jax.tree.map(lambda part: part[index], blocks)
+
+
+@partial(jax.jit, static_argnums=(0, 2, 3))
+def _batch(
+    structure: Structure,
+    varying: Array,
+    which: tuple[str, ...],
+    all_live: bool,
+    one: pairs.Points,
+    two: pairs.Points,
+) -> Out:
+    """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
+    arch = assemble(structure, varying)
+    size = one.raw.square.shape[1]
+
+    def tile(one: pairs.Points, two: pairs.Points) -> Out:
+        values, delicate = pairs.quick(arch, one, two, all_live)
+        full = (jnp.broadcast_to(v, (size, size)) for v in _named(values, which))
+        return tuple(jnp.where(delicate, jnp.nan, v) for v in full)
+
+    return jax.vmap(tile)(one, two)
+
+
+def _delicate_pairs(run: Run, one_half: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows and columns of the delicate pairs; of a symmetric matrix only above its diagonal."""
+    (row, column), tiles = run.corner, run.tiles[0]
+    found = []
+    for number in np.flatnonzero(np.isnan(tiles.max(axis=(1, 2)))):
+        delicate, start = np.isnan(tiles[number]), column + int(number) * tiles.shape[2]
+        corner = one_half and start == row
+        if corner:
+            np.fill_diagonal(delicate, False)
+        if delicate.any():
+            a, b = np.nonzero(np.triu(delicate) if corner else delicate)
+            found.append((row + a, start + b))
+    return found
+
+
+def _with_care(
+    program: Program,
+    points: pairs.Points,
+    points2: pairs.Points,
+    delicate: list[tuple[np.ndarray, np.ndarray]],
+) -> Iterator[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
+    """Rows, columns and values of the delicate pairs, in chunks."""
+    if not delicate:
+        return
+    rows, columns = (np.concatenate(index) for index in zip(*delicate, strict=True))
+    inside = (rows < len(points.raw.square)) & (columns < len(points2.raw.square))
+    rows, columns = rows[inside], columns[inside]
+    chunk = next((c for c in CHUNKS if c >= len(rows)), CHUNKS[-1])
+    for k in range(0, len(rows), chunk):
+        a, b = rows[k : k + chunk], columns[k : k + chunk]
+        listed = np.resize(a, chunk), np.resize(b, chunk)
+        values = _careful(*program, points, points2, *listed)
+        yield a, b, [np.asarray(value)[: len(a)] for value in values]
+
+
+@partial(jax.jit, static_argnums=(0, 2, 3))
+def _careful(
     structure: Structure,
     varying: Array,
     which: tuple[str, ...],
     all_live: bool,
     points: pairs.Points,
-    points2: pairs.Points | None,
-    i: Array,
-    first: Array,
-    columns: tuple[int, ...],
-    shape: tuple[int, int],
-) -> tuple[Out, Out]:
-    """The row of tiles at row `i`, from the tile with number `first` on.
-
-    Without `points2` the matrix is symmetric, and the mirror image of the row comes too. The
-    points of the next tile are carried from step to step: a slice that is taken where it
-    is used would be fused into the tile's loop, which then does not vectorise.
-    """
-    arch = assemble(structure, varying)
-    same = points2 is None
-    both = points, points if points2 is None else points2
-    light, light2 = (pairs.for_quick(arch, p) for p in both)
-    starts = jnp.asarray(columns)
-
-    def step(k: Array, carry: tuple[Any, Any, Out, Out]) -> tuple[Any, Any, Out, Out]:
-        one, two, panel, mirror = carry
-        j = starts[k]
-        tile, delicate = _tile(arch, which, all_live, one, two, (i == j) & same)
-        tile = _only_if(delicate, partial(_patched, arch, which, all_live, both, same, i, j), tile)
-        panel = _put(panel, tile, j, 1)
-        mirror = _put(mirror, tuple(t.T for t in tile), j, 0) if same else ()
-        following = pairs.cut(light2, starts[jnp.minimum(k + 1, len(columns) - 1)], shape[1])
-        return one, following, panel, mirror
-
-    m = len(both[1].raw.square)
-    panel = tuple(jnp.zeros((shape[0], m)) for _ in which)
-    mirror = tuple(jnp.zeros((m, shape[0])) for _ in which) if same else ()
-    one, two = pairs.cut(light, i, shape[0]), pairs.cut(light2, starts[first], shape[1])
-    return lax.fori_loop(first, len(columns), step, (one, two, panel, mirror))[2:]
-
-
-def _tile(
-    arch: Any,
-    which: tuple[str, ...],
-    all_live: bool,
-    one: pairs.Points,
-    two: pairs.Points,
-    on_diagonal: Array,
-) -> tuple[Out, Array]:
-    """All pairs quickly; and whether some of them need more care."""
-    shape = len(one.raw.square), len(two.raw.square)
-    quick = _named(pairs.quick(arch, one, two, all_live), which)
-    tile = tuple(jnp.broadcast_to(t, shape) for t in quick)
-    dimension = geometry.dimensions(one.raw)
-    if dimension == 1:  # directions on a line are exact
-        return tile, jnp.asarray(False)
-    # on the diagonal of a symmetric matrix every point meets itself: that is no reason
-    wanted = ~(jnp.eye(*shape, dtype=bool) & on_diagonal)
-    return tile, pairs.any_delicate(pairs.cosines(one, two), dimension, wanted)
-
-
-def _patched(
-    arch: Any,
-    which: tuple[str, ...],
-    all_live: bool,
-    points: tuple[pairs.Points, pairs.Points],
-    same: bool,
-    i: Array,
-    j: Array,
-    tile: Out,
+    points2: pairs.Points,
+    rows: Array,
+    columns: Array,
 ) -> Out:
-    """The tile at (i, j) with its delicate pairs computed once more, with all care."""
-    row, column = (k + jnp.arange(size) for k, size in zip((i, j), tile[0].shape, strict=True))
-    rows, columns = pairs.take(points[0], row), pairs.take(points[1], column)
-    left = pairs.delicate(rows, columns, all_live)
-    if same:  # the diagonal of a symmetric matrix comes from elsewhere
-        left = left & (row[:, None] != column[None, :])
-
-    def some_left(carry: tuple[Array, Out]) -> Array:
-        return jnp.any(carry[0])
-
-    def patch(carry: tuple[Array, Out]) -> tuple[Array, Out]:
-        left, tile = carry
-        # beyond the last delicate pair the indices point outside, where scatters are dropped
-        a, b = jnp.nonzero(left, size=max(1, left.size // CHUNKS), fill_value=max(left.shape))
-        values = pairs.careful(arch, pairs.take(rows, a), pairs.take(columns, b), all_live)
-        tile = tuple(
-            t.at[a, b].set(v, mode="drop") for t, v in zip(tile, _named(values, which), strict=True)
-        )
-        return left.at[a, b].set(False, mode="drop"), tile
-
-    return lax.while_loop(some_left, patch, (left, tile))[1]
-
-
-def _only_if(needed: Array, change: Callable[[Out], Out], tile: Out) -> Out:
-    """`if`, as a loop that turns at most once: unlike lax.cond it does not copy the tile."""
-
-    def turn(carry: tuple[Array, Out]) -> tuple[Array, Out]:
-        return jnp.asarray(False), change(carry[1])
-
-    return lax.while_loop(lambda carry: carry[0], turn, (needed, tile))[1]
-
-
-def _put(whole: Out, parts: Out, start: Array, axis: int) -> Out:
-    return tuple(
-        lax.dynamic_update_slice_in_dim(w, p, start, axis)
-        for w, p in zip(whole, parts, strict=True)
-    )
-
-
-def _one_ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """Each item only after the next one has been started, so that JAX is never idle."""
-    waiting = next(items)
-    for item in items:
-        yield waiting
-        waiting = item
-    yield waiting
+    """Some pairs, with all care."""
+    arch = assemble(structure, varying)
+    one, two = pairs.take(points, rows), pairs.take(points2, columns)
+    values = _named(pairs.careful(arch, one, two, all_live), which)
+    return tuple(jnp.broadcast_to(v, rows.shape) for v in values)
 
 
 def _named(kernels: Kernels, which: tuple[str, ...]) -> Out:
     return tuple(getattr(kernels, name) for name in which)
 
 
-def _starts(n: int, size: int) -> tuple[int, ...]:
-    """Where tiles of this size begin; the last one ends with the matrix, and may overlap."""
-    return tuple(min(i, n - size) for i in range(0, n, size))
+def _tiling(x: Array) -> Tiling:
+    return SMALL if x.shape[1] <= MANY else LARGE
 
 
-def _tile_size(n: int) -> int:
-    """At most TILE, and such that the tiles cover n with little overlap."""
-    return -(-n // -(-n // TILE))
+def _batch_size(tiles: int, most: int) -> int:
+    """Few sizes, so that few programs are compiled, but such that few places stay empty."""
+    whole = -(-tiles // -(-tiles // most))
+    step = max(1, (1 << whole.bit_length()) // 64)
+    return -(-whole // step) * step

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
@@ -14,7 +14,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
 from lnkernel.errors import KernelOverflowError
 from lnkernel.gram import boundary, direct, traced
-from lnkernel.gram.structure import centres_input, dissect
+from lnkernel.gram.structure import Structure, centres_input, dissect
 
 Array = Any
 
@@ -71,13 +71,22 @@ class Kernel:
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
     def _program(self, x: Array, x2: Array) -> direct.Program:
+        structure, varying = self._dissected
+        live = _all_live(x) and (x2 is x or _all_live(x2))
+        return direct.Program(structure, varying, self.which, live)
+
+    @cached_property
+    def _dissected(self) -> tuple[Structure, np.ndarray]:
         structure, varying = dissect(self.arch)
-        numbers = jnp.asarray([float(v) for v in varying])
-        return direct.Program(structure, numbers, self.which, _all_live(x) and _all_live(x2))
+        return structure, np.asarray([float(v) for v in varying])
+
+    @cached_property
+    def _centres_input(self) -> bool:
+        return centres_input(self.arch)
 
     def _check(self, x: Array, x2: Array) -> None:
         boundary.check_dimensions(x, x2)
-        if centres_input(self.arch):
+        if self._centres_input:
             boundary.check_centred(x)
 
     def _selected(self, kernels: Kernels) -> tuple[Array, ...]:

@@ -15,7 +15,6 @@ from lnkernel.evaluate.float64.deep import run
 from lnkernel.gram.structure import needs_difference
 
 Array = Any
-ROUGH = 1e-4  # more than the error of a cosine in float32
 
 
 class Points(NamedTuple):
@@ -29,15 +28,10 @@ def prepare(x: Array, centre: bool) -> Points:
     return Points(geometry.prepare(x, False), geometry.prepare(x, True) if centre else None)
 
 
-def for_quick(arch: Node, points: Points) -> Points:
-    """What `quick` and `any_delicate` read, without the rest."""
+def blocks(arch: Node, points: Points, index: Array) -> Points:
+    """What `quick` reads of the points with these numbers, (blocks, size)."""
     with_difference = needs_difference(arch)
-    return Points(*(p and geometry.for_quick(p, with_difference) for p in points))
-
-
-def cut(points: Points, start: Array, size: int) -> Points:
-    """`size` points from `start` on."""
-    return Points(*(p and geometry.cut(p, start, size) for p in points))
+    return Points(*(p and geometry.blocks(p, index, with_difference) for p in points))
 
 
 def take(points: Points, index: Array) -> Points:
@@ -52,37 +46,14 @@ def through(arch: Node, total: Covariance, centred: Covariance | None) -> Kernel
     return run(arch, start, num).kernels(num)
 
 
-def quick(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
-    """All pairs, (n, m), as exact as `geometry.quick`."""
+def quick(arch: Node, one: Points, two: Points, all_live: bool) -> tuple[Kernels, Array]:
+    """All pairs, (n, m), as exact as `geometry.quick`; and which of them need `careful`."""
     with_difference = needs_difference(arch)
-    total, _ = geometry.quick(one.raw, two.raw, all_live, with_difference)
+    total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference)
     if one.centred is None or two.centred is None:
-        return through(arch, total, None)
-    centred, _ = geometry.quick(one.centred, two.centred, False, with_difference)
-    return through(arch, total, centred)
-
-
-def delicate(one: Points, two: Points, all_live: bool) -> Array:
-    """Which of all pairs, (n, m), need `careful`."""
-    _, some = geometry.quick(one.raw, two.raw, all_live, False)
-    if one.centred is None or two.centred is None:
-        return some
-    return some | geometry.quick(one.centred, two.centred, False, False)[1]
-
-
-def cosines(one: Points, two: Points) -> list[Array]:
-    """Of all pairs, (n, m), maybe roughly: raw and centred."""
-    sides = zip(one, two, strict=True)
-    return [geometry.cosines(x, y) for x, y in sides if x is not None]
-
-
-def any_delicate(cosines: list[Array], dimension: int, wanted: Array | None) -> Array:
-    """Whether any (wanted) pair may be delicate."""
-    limit = 1 - 2 * geometry.delicate_below(dimension) - ROUGH
-    squares = [jnp.square(c) for c in cosines]
-    if wanted is not None:
-        squares = [jnp.where(wanted, s, 0.0) for s in squares]
-    return jnp.stack([jnp.max(s) > limit * limit for s in squares]).any()
+        return through(arch, total, None), delicate
+    centred, also = geometry.quick(one.centred, two.centred, False, with_difference)
+    return through(arch, total, centred), delicate | also
 
 
 def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:

@@ -37,8 +37,9 @@ class Float64:
         square, leg_square = total.high, plain(leg_square)
         finite = (square > 0) & (square < jnp.inf)
         safe = jnp.where(finite, square, 1.0)
-        cosine = jnp.where(finite, _sqrt(jnp.where(finite, leg_square, 1.0) / safe), 1.0)
-        sine = jnp.where(finite, other / jnp.sqrt(safe), 0.0)
+        # the roots come last: XLA then computes them once per input, not once per pair
+        cosine = _sqrt(jnp.where(finite, leg_square, 1.0) / safe)
+        sine = _sqrt(jnp.where(finite, other * other, 0.0) / safe)
         return Cosines(cosine, sine, total)
 
     def softened(self, square: Array, eps: Array) -> Softened:

@@ -8,6 +8,7 @@ the unit vectors, and tells which pairs it is not exact enough for.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ from lnkernel.evaluate.float64.projection import centred, project
 
 Array = Any
 
-WRITTEN_OUT = 4  # dimensions up to which sums over coordinates are written out, and fuse
+WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out, and fuse
+FEW = 4  # dimensions up to which differences of coordinates are summed, and not their products
 
 
 class Inputs(NamedTuple):
@@ -35,7 +37,6 @@ class Inputs(NamedTuple):
     exponent: Array  # k; (n,)
     unit: Array  # x/|x|, centred first where asked; (n, d)
     spread: Array  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
-    rough: Array  # `unit` in float32, if it is all that is needed; (n, d)
     length: Array  # |x|; (n,)
     square: Array  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
@@ -54,26 +55,17 @@ def prepare(x: Array, centre: bool) -> Inputs:
     # a loop over pairs then reads one coordinate of all points in the order of memory
     spread = 0.5 * unit.T if x.shape[1] <= WRITTEN_OUT else None
     mean_square = _shifted(square / x.shape[1], 2 * exponent)
-    rough = unit.astype(jnp.float32)
-    return Inputs(scaled, exponent, unit, spread, rough, length, mean_square, live)
+    return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
 
 
-def for_quick(inputs: Inputs, with_difference: bool) -> Inputs:
-    """What `quick` reads, without the rest."""
+def blocks(inputs: Inputs, index: Array, with_difference: bool) -> Inputs:
+    """What `quick` reads of the points with these numbers, (blocks, size)."""
     kept = inputs._replace(scaled=None, exponent=None)
     kept = kept if with_difference else kept._replace(length=None)
-    return kept._replace(rough=None) if inputs.spread is None else kept._replace(unit=None)
-
-
-def cut(inputs: Inputs, start: Array, size: int) -> Inputs:
-    """`size` points from `start` on; in `spread` the points are counted by the last axis."""
-    axes = Inputs(*(0 for _ in inputs))._replace(spread=1)
-    return Inputs(
-        *(
-            part if part is None else lax.dynamic_slice_in_dim(part, start, size, axis)
-            for part, axis in zip(inputs, axes, strict=True)
-        )
-    )
+    if inputs.spread is None:
+        return take(kept, index)
+    spread = jnp.moveaxis(inputs.spread[:, index], 0, 1)
+    return take(kept._replace(unit=None), index)._replace(spread=spread)
 
 
 def take(inputs: Inputs, index: Array) -> Inputs:
@@ -85,23 +77,12 @@ def delicate_below(dimension: int) -> float:
     """The least min(w, z) that `quick` can be trusted with.
 
     On a line the directions are ±1, exactly. In few dimensions the error of the angle
-    is about one unit of rounding; in many, where the cosine is a matrix product, that of
-    the cosine is. Either is relatively large only where the angle is small.
+    is about one unit of rounding; in many, that of the cosine is. Either is relatively large
+    only where the angle is small.
     """
     if dimension == 1:
         return 0.0
-    return 2.0**-10 if dimension <= WRITTEN_OUT else 2.0**-7
-
-
-def dimensions(inputs: Inputs) -> int:
-    return int((inputs.rough if inputs.unit is None else inputs.unit).shape[-1])
-
-
-def cosines(one: Inputs, two: Inputs) -> Array:
-    """Of all pairs, (n, m), by a matrix product; roughly, in float32, where that is all we have."""
-    if one.unit is None or two.unit is None:
-        return one.rough @ two.rough.T
-    return one.unit @ two.unit.T
+    return 2.0**-10 if dimension <= FEW else 2.0**-7
 
 
 def quick(
@@ -113,24 +94,36 @@ def quick(
     from the lengths: exact enough for pairs that are not delicate, if no activation has a
     degree below 1 (those tell apart angles far below the rounding error).
     """
-    dimension = dimensions(one)
     if one.spread is not None and two.spread is not None:
+        dimension = len(one.spread)
         coordinates = [
             (x[:, None], y[None, :]) for x, y in zip(one.spread, two.spread, strict=True)
         ]
-        w = total([(x - y) * (x - y) for x, y in coordinates])
-        z = total([(x + y) * (x + y) for x, y in coordinates])
+        if dimension <= FEW:
+            w = total([(x - y) * (x - y) for x, y in coordinates])
+            z = total([(x + y) * (x + y) for x, y in coordinates])
+        else:
+            half = 2 * _product_sum(coordinates)
+            w, z = 0.5 - half, 0.5 + half
     else:
-        cosine = cosines(one, two)
-        w, z = 0.5 * (1 - cosine), 0.5 * (1 + cosine)
+        dimension = one.unit.shape[-1]
+        half = 0.5 * (one.unit @ two.unit.T)
+        w, z = 0.5 - half, 0.5 + half
     e = None
     if with_difference:
         r1, r2 = one.length[:, None], two.length[None, :]
         e = divide(*jnp.broadcast_arrays(r1 - r2, r1 + r2))
-    delicate = jnp.minimum(w, z) < delicate_below(dimension)
+    limit = delicate_below(dimension)
+    delicate = (w < limit) | (z < limit)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
     return _assembled(one, two, w, z, e, all_live), delicate
+
+
+def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
+    """Sum of products, as a few short chains side by side: that is fastest."""
+    chains = math.isqrt(len(pairs))
+    return total([sum(x * y for x, y in pairs[k::chains]) for k in range(chains)])
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:

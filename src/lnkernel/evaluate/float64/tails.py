@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from lnkernel.calculus.arithmetic import Spherical, Tails
 from lnkernel.evaluate.float64 import tables
-from lnkernel.evaluate.float64.elementary import polynomial, root
+from lnkernel.evaluate.float64.elementary import half_root, polynomial, root
 
 Array = Any
 
@@ -38,17 +38,17 @@ def _integer_tails(degree: int, m: Array) -> Tails:
     and a polynomial: $F_1(-|\rho|) = (\sin\theta - \theta\cos\theta)/\pi$ with $\sin(\theta/2) = \sqrt m$, and
     $F_1(\rho) - F_1(-\rho) = \rho$.
     """
-    sine = root(m)
-    far, far_slope = (_integer_far(p, m, sine) for p in (degree, degree - 1))
+    half_sine = half_root(m)
+    far, far_slope = (_integer_far(p, m, half_sine) for p in (degree, degree - 1))
     gap = _integer_gap(degree, m, far)
     return Tails(far, gap, far_slope, 1 - _integer_gap(degree - 1, m, far_slope))
 
 
-def _integer_far(degree: int, m: Array, sine: Array) -> Array:
-    value = sine * polynomial(tables.far_factor(degree), m)
+def _integer_far(degree: int, m: Array, half_sine: Array) -> Array:
+    powers = half_sine
     for _ in range(degree):
-        value = value * m
-    return value
+        powers = powers * m
+    return powers * polynomial(tuple(2 * c for c in tables.far_factor(degree)), m)
 
 
 def _integer_gap(degree: int, m: Array, far: Array) -> Array:
