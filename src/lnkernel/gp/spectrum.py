@@ -1,0 +1,119 @@
+r"""The smallest eigenvalue of a Gram matrix, with its error, and what float64 can resolve.
+
+Up to 5,000 points a symmetric eigensolver finds it, above that Lanczos on the factorised
+inverse, whose largest eigenvalue is $1/\lambda_{\min}$.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from lnkernel.gp.cholesky import cholesky_in_place
+
+EPS = float(np.finfo(np.float64).eps)
+KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends
+DIRECT = 5000  # points up to which the eigensolver is used
+LANCZOS_TOLERANCE = 1e-8  # relative; the error that is left is measured and reported
+
+
+class Eigenvalue(NamedTuple):
+    """An eigenvalue of a float64 matrix, and a bound on the distance to the exact one."""
+
+    value: float
+    error: float
+
+
+def resolution(gram: np.ndarray) -> float:
+    r"""The size below which an eigenvalue of this Gram matrix is rounding noise in float64:
+    $(n\,\varepsilon + 2\cdot 10^{-15})\,\mathrm{tr} A$.
+
+    Two errors meet. An entry is known up to $2\cdot 10^{-15}\sqrt{a_{ii} a_{jj}}$, which moves an
+    eigenvalue by at most $2\cdot 10^{-15}\,\mathrm{tr} A$ (the Frobenius norm of such errors).
+    And Cholesky's method and the eigensolver give exact results for a matrix that is up to
+    $n\,\varepsilon\,\mathrm{tr} A$ away (Higham, Accuracy and Stability, theorem 10.3).
+
+    >>> import numpy as np
+    >>> float(resolution(np.eye(4)))
+    1.1552713678800501e-14
+    """
+    return (len(gram) * EPS + KERNEL_ERROR) * float(np.trace(gram))
+
+
+def smallest_eigenvalue(
+    gram: np.ndarray, factor: np.ndarray | None = None, *, overwrite: bool = False
+) -> Eigenvalue:
+    r"""$\lambda_{\min}$ of a symmetric matrix, with its error.
+
+    It is returned however small it is: compare it with `resolution(gram)` before trusting it.
+
+    Args:
+        gram: the matrix.
+        factor: its lower Cholesky factor, if there is one already (what stands above the
+            diagonal is not read). It is used above 5,000 points.
+        overwrite: whether `gram` may be used as work space. Otherwise it is copied.
+
+    The error is $n\,\varepsilon\,\|A\|_F$ for the eigensolver, and for Lanczos that and the
+    residual: $\|A^{-1}v - \mu v\| \le r$ for a unit vector $v$ says that $A^{-1}$ has an eigenvalue
+    within $r$ of $\mu$, so $A$ has one between $1/(\mu+r)$ and $1/(\mu-r)$.
+
+    >>> import numpy as np
+    >>> value, error = smallest_eigenvalue(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> abs(value - 1) <= error < 1e-14
+    True
+    """
+    if len(gram) <= DIRECT:
+        return _by_eigensolver(gram, overwrite)
+    if factor is not None:
+        return _by_lanczos(factor, len(gram) * EPS * _frobenius(gram))
+    return _by_shifted_lanczos(gram if overwrite else gram.copy())
+
+
+def _by_eigensolver(gram: np.ndarray, overwrite: bool) -> Eigenvalue:
+    error = len(gram) * EPS * _frobenius(gram)
+    values = scipy.linalg.eigh(
+        gram.T if gram.flags.c_contiguous else gram,
+        eigvals_only=True,
+        subset_by_index=(0, 0),
+        overwrite_a=overwrite,
+        check_finite=False,
+    )
+    return Eigenvalue(float(values[0]), error)
+
+
+def _by_shifted_lanczos(gram: np.ndarray) -> Eigenvalue:
+    """Lanczos after factorising, in place; of A + sI where A itself has no factor."""
+    rounding = len(gram) * EPS * _frobenius(gram)
+    step, shift = resolution(gram), 0.0
+    while (made := cholesky_in_place(gram)) is None:
+        shift += step
+        gram[np.diag_indices(len(gram))] += step
+        step *= 10
+    value, error = _by_lanczos(made.both, rounding)
+    return Eigenvalue(value - shift, error)
+
+
+def _by_lanczos(factor: np.ndarray, rounding: float) -> Eigenvalue:
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    n = len(factor)
+    columns = factor if factor.flags.f_contiguous else np.asfortranarray(factor)
+
+    def inverse(b: np.ndarray) -> np.ndarray:
+        solution, _ = scipy.linalg.lapack.dpotrs(columns, b, lower=1)
+        return np.asarray(solution).reshape(b.shape)
+
+    operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(n)  # the same result in every run
+    values, vectors = eigsh(operator, k=1, which="LA", v0=start, tol=LANCZOS_TOLERANCE)
+    mu, vector = float(values[0]), vectors[:, 0] / np.linalg.norm(vectors[:, 0])
+    residual = float(np.linalg.norm(inverse(vector) - mu * vector))
+    return Eigenvalue(1 / mu, residual / (mu * max(mu - residual, EPS * mu)) + rounding)
+
+
+def _frobenius(matrix: np.ndarray) -> float:
+    """LAPACK's, which does not overflow; it is at least the largest eigenvalue."""
+    columns = matrix.T if matrix.flags.c_contiguous else matrix
+    return float(scipy.linalg.lapack.dlange("F", columns))
