@@ -30,7 +30,10 @@ from lnkernel.arch import (
     residual,
     serial,
 )
+from lnkernel.bound import Bound, SupDiagonal, Witness, bound, diverging_witness, sup_diagonal
 from lnkernel.calculus.state import Kernels
+from lnkernel.gp.duplicates import merge_duplicates
+from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel, kernels, nngp, ntk
 
 __version__ = "0.1.0"
@@ -38,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Abs",
     "Activation",
+    "Bound",
     "Dense",
     "GroupNorm",
     "Homogeneous",
@@ -48,19 +52,27 @@ __all__ = [
     "LeakyRelu",
     "Node",
     "Parallel",
+    "Posterior",
     "RMSNorm",
     "RectifiedPower",
     "Relu",
     "Serial",
+    "SupDiagonal",
+    "Witness",
+    "bound",
+    "diverging_witness",
     "errors",
     "kernels",
+    "merge_duplicates",
     "mlp",
     "nngp",
     "ntk",
     "parallel",
     "plot",
+    "posterior",
     "residual",
     "serial",
+    "sup_diagonal",
 ]
 
 _ON_DEMAND = ("plot",)  # what needs more than JAX is imported at its first use

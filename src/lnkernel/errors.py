@@ -91,3 +91,172 @@ class KernelOverflowError(LnkernelError, OverflowError):
             "Rescale the data, or put a LayerNorm before the last layer, which makes the kernel "
             "bounded."
         )
+
+
+class NotEnoughMemoryError(LnkernelError, MemoryError):
+    """More points than this machine's memory has room for; the message says how much they need."""
+
+    def __init__(self, purpose: str, n: int, needed: int, available: int):
+        super().__init__(
+            f"{purpose} of {n} points needs {needed / 2**30:.1f} GiB of memory (matrices of "
+            f"{n} x {n} float64 numbers), and {available / 2**30:.1f} GiB are available. Take "
+            f"fewer points (about {math.isqrt(n * n * available // needed)} fit), or a machine "
+            "with more memory."
+        )
+        self.needed, self.available = needed, available
+
+
+class DuplicateInputsError(LnkernelError, ValueError):
+    """Inputs that occur more than once, which makes a Gram matrix singular.
+
+    >>> import lnkernel as lnk
+    >>> lnk.posterior(lnk.mlp(), [[1.0], [2.0], [1.0]], [0.0, 1.0, 0.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.DuplicateInputsError: X: expected different inputs, because equal ones make \
+    the Gram matrix singular, got equal points: 0 = 2 (equal targets). ...
+    """
+
+    def __init__(self, groups: list[list[int]], agree: list[bool]):
+        shown = "; ".join(
+            " = ".join(map(str, group[:4]))
+            + (f" = ... ({len(group)} points)" if len(group) > 4 else "")
+            + (" (equal targets)" if same else " (different targets)")
+            for group, same in list(zip(groups, agree, strict=True))[:5]
+        )
+        more = f"; and {len(groups) - 5} more" if len(groups) > 5 else ""
+        noisy = "" if all(agree) else ", as the different targets at one input suggest"
+        super().__init__(
+            "X: expected different inputs, because equal ones make the Gram matrix singular, got "
+            f"equal points: {shown}{more}. Merge them by `X, y = lnk.merge_duplicates(X, y)`, "
+            "which averages their targets, or give the variance of the targets' noise, "
+            f"`noise=...`{noisy}."
+        )
+        self.groups, self.agree = groups, agree
+
+
+class SingularGramError(LnkernelError, ArithmeticError):
+    """A Gram matrix that float64 cannot tell from a singular one.
+
+    `lambda_min` and `resolution` are of the matrix, or, where its diagonal is not constant
+    (`scaled`), of the matrix scaled to unit diagonal. `nearest` is (i, j, distance), `alike`
+    (i, j, 1 - normalised kernel); both are None where there is only one point.
+
+    >>> import lnkernel as lnk
+    >>> lnk.posterior(lnk.mlp(b_std=0.0, norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.SingularGramError: the Gram matrix of 2 points is not numerically positive \
+    definite: its smallest eigenvalue is ... The nearest inputs are 0 and 1, at distance 1. ...
+    """
+
+    def __init__(
+        self,
+        n: int,
+        lambda_min: float,
+        resolution: float,
+        *,
+        nearest: tuple[int, int, float] | None = None,
+        alike: tuple[int, int, float] | None = None,
+        zero: int | None = None,
+        scaled: bool = False,
+    ):
+        of = " (after scaling to unit diagonal)" if scaled else ""
+        parts = [
+            f"the Gram matrix of {n} points is not numerically positive definite: its smallest "
+            f"eigenvalue{of} is {lambda_min:.2g}, and "
+            f"float64 resolves {resolution:.2g} for this matrix."
+        ]
+        if nearest is not None:
+            i, j, distance = nearest
+            parts.append(f"The nearest inputs are {i} and {j}, at distance {distance:.3g}.")
+        if alike is not None:
+            i, j, short = alike
+            how = "equal up to rounding" if short < 1e-15 else f"with correlation 1 - {short:.1e}"
+            parts.append(f"Most alike to the kernel are {i} and {j}, {how}.")
+        if zero is not None:
+            parts.append(f"The kernel of point {zero} with itself is 0: drop this point, or")
+            parts.append("give the Dense layers a bias (b_std > 0), or")
+        else:
+            parts.append("Drop one of the pair (lnk.merge_duplicates(X, y) where they are equal);")
+            parts.append("if they differ only in what the network normalises away, their length,")
+            parts.append("give the Dense layers a bias (b_std > 0); or")
+        parts.append("give the variance of the targets' noise, noise=..., well above")
+        parts.append(f"{resolution:.1g}{' times the diagonal' if scaled else ''}.")
+        parts.append("Nothing is added to the diagonal unless you say so.")
+        super().__init__(" ".join(parts))
+        self.lambda_min, self.resolution, self.scaled = lambda_min, resolution, scaled
+        self.nearest, self.alike, self.zero = nearest, alike, zero
+
+
+class LearningRateError(LnkernelError, ValueError):
+    """A learning rate at which gradient descent diverges.
+
+    >>> import lnkernel as lnk
+    >>> lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0]).after(10, 1.0)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.LearningRateError: learning_rate: expected less than 2/λ_max = 0.33..., got 1.0...
+    """
+
+    def __init__(self, learning_rate: float, limit: float, n: int):
+        super().__init__(
+            f"learning_rate: expected less than 2/λ_max = {limit:.6g}, got {learning_rate}. Above "
+            "it gradient descent diverges. The loss is half the sum of the squared errors over "
+            f"the {n} points, 1/2 Σ (f(x_i) - y_i)²; for their mean, 1/n Σ (f(x_i) - y_i)², a "
+            "learning rate is to be multiplied by 2/n first."
+        )
+        self.learning_rate, self.limit = learning_rate, limit
+
+
+class UnresolvedEigenvalueError(LnkernelError, ArithmeticError):
+    """The smallest eigenvalue of a Gram matrix is too small for float64, so it bounds nothing.
+
+    >>> import lnkernel as lnk
+    >>> lnk.bound(lnk.mlp(), [[1.0], [1e10]], [0.0, 1.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.UnresolvedEigenvalueError: the smallest eigenvalue of the Gram matrix of these \
+    2 points comes out as ...
+    """
+
+    def __init__(self, n: int, value: float, resolution: float):
+        super().__init__(
+            f"the smallest eigenvalue of the Gram matrix of these {n} points comes out as "
+            f"{value:.3g}, but float64 resolves only what is above {resolution:.3g} in it, so "
+            "this is rounding noise and no bound follows. Likely the inputs' norms differ by many "
+            "orders of magnitude, or some inputs nearly coincide. Drop near-duplicates, state the "
+            "targets' noise by noise=, or rescale the inputs."
+        )
+        self.value, self.resolution = value, resolution
+
+
+class BoundedNetworkError(LnkernelError, ValueError):
+    """An input with a huge output asked for where the output is bounded.
+
+    >>> import lnkernel as lnk
+    >>> lnk.diverging_witness(lnk.mlp(norm="first"), [[1.0]], [1.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.BoundedNetworkError: this network has no diverging witness: ... for every x. ...
+    """
+
+    def __init__(self, C: float, rkhs: float):
+        super().__init__(
+            f"this network has no diverging witness: its normalisation makes Θ(x, x) ≤ {C:.6g}, so "
+            f"for these data |mean(x)| ≤ {rkhs:.6g} for every x. Ask lnkernel.bound(arch, X, y) for "
+            "the bound, or use a network without normalisation to see it diverge."
+        )
+        self.C, self.rkhs = C, rkhs
+
+
+class NotATheoremWarning(UserWarning):
+    """A formula was evaluated with a scaling factor for which it is not proved.
+
+    >>> import warnings, lnkernel as lnk
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     b = lnk.bound(lnk.mlp(norm="first"), [[-1.0], [1.0]], [1.0, 1.0], s=0.1)
+    >>> b.is_theorem, caught[0].category.__name__
+    (False, 'NotATheoremWarning')
+    """

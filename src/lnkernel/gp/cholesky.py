@@ -30,8 +30,8 @@ class Cholesky:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), with one step of iterative refinement."""
-        solution = self._solve(b)
-        return solution + self._solve(b - self.times(solution))
+        solution = self.solve_roughly(b)
+        return solution + self.solve_roughly(b - self.times(solution))
 
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b, for b of shape (n, k)."""
@@ -45,17 +45,24 @@ class Cholesky:
         """log det A."""
         return 2 * float(np.log(np.diagonal(self.both)).sum())
 
-    def restored(self) -> np.ndarray:
-        """A itself, in the memory of both: the factor is gone afterwards."""
-        return _restore(self.both, self.diagonal)
-
-    def _solve(self, b: np.ndarray) -> np.ndarray:
+    def solve_roughly(self, b: np.ndarray) -> np.ndarray:
+        """A⁻¹ b, for b of shape (n, k), without refinement."""
         solution, _ = scipy.linalg.lapack.dpotrs(self.both, b, lower=1)
         return np.asarray(solution)
 
     def _triangular(self, b: np.ndarray, trans: int) -> np.ndarray:
         solution, _ = scipy.linalg.lapack.dtrtrs(self.both, b, lower=1, trans=trans)
         return np.asarray(solution)
+
+
+def restored(factor: Cholesky) -> np.ndarray:
+    """A itself, in the memory of the factor, which is gone afterwards."""
+    return _restore(factor.both, factor.diagonal)
+
+
+def full_copy(factor: Cholesky) -> np.ndarray:
+    """A itself, in memory of its own."""
+    return _restore(factor.both.copy(order="F"), factor.diagonal)
 
 
 def cholesky_in_place(matrix: np.ndarray) -> Cholesky | None:

@@ -36,8 +36,8 @@ def resolution(gram: np.ndarray) -> float:
     $n\,\varepsilon\,\mathrm{tr} A$ away (Higham, Accuracy and Stability, theorem 10.3).
 
     >>> import numpy as np
-    >>> float(resolution(np.eye(4)))
-    1.1552713678800501e-14
+    >>> f"{resolution(np.eye(4)):.4g}"
+    '1.155e-14'
     """
     return (len(gram) * EPS + KERNEL_ERROR) * float(np.trace(gram))
 

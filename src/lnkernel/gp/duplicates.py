@@ -1,0 +1,58 @@
+"""Inputs that occur more than once: found before anything is factorised, merged on request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lnkernel.errors import DuplicateInputsError
+from lnkernel.gp.data import Data, as_data
+from lnkernel.gram.boundary import handed_out, x64_is_on
+
+
+def groups_of_equals(x: np.ndarray) -> list[list[int]]:
+    """The indices of each different point, in the order of their first occurrence."""
+    groups: dict[bytes, list[int]] = {}
+    plain = np.ascontiguousarray(x) + 0.0  # -0.0 is 0.0, and then equal numbers are equal bytes
+    for index, row in enumerate(plain):
+        groups.setdefault(row.tobytes(), []).append(index)
+    return list(groups.values())
+
+
+def refuse_duplicates(data: Data) -> None:
+    """An error that names every input that occurs more than once."""
+    repeated = [group for group in groups_of_equals(data.x) if len(group) > 1]
+    if repeated:
+        agree = [bool((data.y[group] == data.y[group[0]]).all()) for group in repeated]
+        raise DuplicateInputsError(repeated, agree)
+
+
+def merge_duplicates(X: Any, y: Any) -> tuple[Any, Any]:
+    r"""Every different point of X once, with the mean of its targets: $(X', y')$.
+
+    The order is that of the first occurrences. Gram matrices of the result are not singular
+    on account of equal inputs. Where the targets of equal inputs differ, they carry noise, and
+    the mean of m of them has only 1/m of its variance: state it by `noise=` instead of
+    merging if that matters.
+
+    >>> import lnkernel as lnk
+    >>> X, y = lnk.merge_duplicates([[1.0], [2.0], [1.0]], [0.0, 5.0, 1.0])
+    >>> X.tolist(), y.tolist()
+    ([[1.0], [2.0]], [0.5, 5.0])
+    """
+    was_on = x64_is_on()
+    data = as_data(X, y)
+    groups = groups_of_equals(data.x)
+    firsts = [group[0] for group in groups]
+    merged = np.stack([_mean(data.y[group]) for group in groups])
+    return (
+        handed_out(data.x[firsts], was_on),
+        handed_out(merged[:, 0] if data.one_output else merged, was_on),
+    )
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    """The mean of the rows: exactly the first where all are equal, and never an overflow."""
+    shares = rows / len(rows)
+    return np.asarray(rows[0] + (shares - shares[0]).sum(axis=0))

@@ -1,0 +1,128 @@
+r"""The factorised Gram matrix of training data, and what predictions need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
+from lnkernel.gp.data import Data, as_data, demand_memory
+from lnkernel.gp.duplicates import refuse_duplicates
+from lnkernel.gp.dynamics import Eigen, eigen
+from lnkernel.gp.singular import is_resolved, singular
+from lnkernel.gram.kernel import Kernel
+
+_ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
+
+Solver = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Training data under one kernel: A = kernel(X, X) + noise I, factorised."""
+
+    arch: Node
+    which: str  # "ntk" or "nngp"
+    data: Data
+    noise: float
+    factor: Cholesky
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return Kernel(self.arch, (self.which,))
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        """A⁻¹ y, (n, k)."""
+        return self.factor.solve(self.data.y)
+
+    @cached_property
+    def eigen(self) -> Eigen:
+        demand_memory(len(self.data.x), 4, "Training in time, by the eigenvectors")
+        return eigen(self.factor)
+
+    def blocks(self, x: np.ndarray) -> Iterator[np.ndarray]:
+        """Rows of x, so few that their kernel with all training inputs fits into memory."""
+        rows = max(1, _ENTRIES // len(self.data.x))
+        return (x[start : start + rows] for start in range(0, len(x), rows))
+
+    def mean(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """kernel(x, X) coefficients, (m, k)."""
+        return np.concatenate(
+            [matrix(self.kernel, rows, self.data.x) @ coefficients for rows in self.blocks(x)]
+        )
+
+    def variance(self, x: np.ndarray) -> np.ndarray:
+        """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
+
+        def explained(rows: np.ndarray) -> np.ndarray:
+            half = self.factor.half_solve(matrix(self.kernel, self.data.x, rows))
+            return np.einsum("im,im->m", half, half)
+
+        known = np.concatenate([explained(rows) for rows in self.blocks(x)])
+        return _not_negative(diagonal(self.kernel, x) - known)
+
+    def covariance(self, x: np.ndarray) -> np.ndarray:
+        """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m, m)."""
+        half = self.factor.half_solve(matrix(self.kernel, self.data.x, x))
+        return matrix(self.kernel, x) - half.T @ half
+
+    def ensemble_variance(self, solver: Solver, x: np.ndarray) -> np.ndarray:
+        """The variance of f_0(x) - w(x) f_0(X) with w(x) = kernel(x, X) phi(A), (m,).
+
+        `solver` is b -> phi(A) b. K(X, X) is made in blocks and never stored.
+        """
+        prior = Kernel(self.arch, ("nngp",))
+
+        def of_some(rows: np.ndarray) -> np.ndarray:
+            weights = solver(matrix(self.kernel, self.data.x, rows))  # (n, m)
+            shared = matrix(prior, self.data.x, rows)
+            total = diagonal(prior, rows) - 2 * np.einsum("im,im->m", weights, shared)
+            start = 0
+            for some in self.blocks(self.data.x):
+                part = matrix(prior, some, self.data.x) @ weights
+                total += np.einsum("im,im->m", weights[start : start + len(some)], part)
+                start += len(some)
+            return total
+
+        return _not_negative(np.concatenate([of_some(rows) for rows in self.blocks(x)]))
+
+
+def fit(arch: Node, which: str, X: Any, y: Any, noise: float) -> Fit:
+    """Check the data, make the Gram matrix and factorise it in place."""
+    kernel = Kernel(arch, (which,))
+    data = as_data(X, y)
+    if noise == 0:
+        refuse_duplicates(data)
+    demand_memory(len(data.x), 1, "The Gram matrix")
+    gram = matrix(kernel, data.x)
+    if noise:
+        gram.flat[:: len(gram) + 1] += noise
+    factor = cholesky_in_place(gram) if (np.diagonal(gram) > 0).all() else None
+    if factor is None:
+        raise singular(gram, data.x)
+    if not is_resolved(factor):
+        raise singular(restored(factor), data.x)
+    return Fit(arch, which, data, noise, factor)
+
+
+def matrix(kernel: Kernel, x: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:
+    """The kernel as a NumPy array of our own, whatever the user's settings of JAX."""
+    with jax.enable_x64(False):
+        return np.asarray(kernel(x, x2))
+
+
+def diagonal(kernel: Kernel, x: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(False):
+        return np.asarray(kernel.diagonal(x))
+
+
+def _not_negative(variance: np.ndarray) -> np.ndarray:
+    """Where the exact variance is 0, at the data, the rounding error may have either sign."""
+    return np.maximum(variance, 0.0)
