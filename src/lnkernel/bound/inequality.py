@@ -1,0 +1,289 @@
+r"""$B(D)$: how large the expected output of a trained, infinitely wide network can ever be."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.bound.interpolant import Interpolant, interpolant
+from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
+from lnkernel.errors import InputError, NotATheoremWarning
+from lnkernel.gp.data import as_data, as_inputs
+from lnkernel.gram.boundary import handed_out, x64_is_on
+from lnkernel.gram.kernel import ntk
+
+ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formulas differ by no more
+
+FORMULAS = {
+    "sharp": "max|y|·√(C·n/λ_min)",
+    "paper": "n·max|y|·√(C/λ_min)",
+    "norms": "n·max|y|·C/λ_min",
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    r"""A bound on $|E f(x)|$ for every x, with all that it is made of. `bound` makes it.
+
+    Attributes:
+        value: $B = s\,C \max|y|/(\lambda_{\min} n)$.
+        C: sup Θ(x, x).
+        lambda_min: the smallest eigenvalue of Θ(X, X) + noise·I.
+        lambda_error: how far the exact one may be from it; 0 where it is a certified lower bound.
+        n: the number of points.
+        max_abs_y: the largest target, over all points and outputs.
+        s: the scaling factor, as a number.
+        form: "sharp", "paper", "norms", or "given" if s was a number.
+        rkhs: $\sqrt{C\,a^T\Theta a}$ with $a = (\Theta + \mathrm{noise}\,I)^{-1}y$, the tightest; of
+            several outputs the largest. Without noise it is $\sqrt{C\,y^T\Theta^{-1}y}$.
+        is_theorem: whether $|E f(x)| \le$ value is proved.
+        certified: whether rounding errors are accounted for rigorously as well.
+        noise: the variance that was added to the diagonal.
+        certificate: what can be saved and verified, or None.
+
+    >>> import lnkernel as lnk
+    >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.0])
+    >>> b.rkhs <= b.sharp <= b.paper <= b.norms
+    True
+    """
+
+    value: float
+    C: float
+    lambda_min: float
+    lambda_error: float
+    n: int
+    max_abs_y: float
+    s: float
+    form: str
+    rkhs: float
+    is_theorem: bool
+    certified: bool
+    noise: float
+    certificate: Any = field(repr=False)
+    sup: SupDiagonal = field(repr=False)
+    dimension: int = field(repr=False)
+    native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
+
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def sharp(self) -> float:
+        """max|y|·√(C·n/λ_min), the least B of the form s·C·max|y|/(λ_min·n) for all targets."""
+        return _formula("sharp", self.C, self.lambda_min, self.n, self.max_abs_y)
+
+    @property
+    def paper(self) -> float:
+        """n·max|y|·√(C/λ_min)."""
+        return _formula("paper", self.C, self.lambda_min, self.n, self.max_abs_y)
+
+    @property
+    def norms(self) -> float:
+        """n·max|y|·C/λ_min, the product of the norms of Θ(x, X), of the inverse, and of y."""
+        return _formula("norms", self.C, self.lambda_min, self.n, self.max_abs_y)
+
+    def at(self, x: Any) -> Any:
+        r"""The bound at points x (m, d): $\sqrt{\Theta(x,x)\;a^T\Theta a}$, (m,), float64.
+
+        It is in float64, also where the bound for all x is certified.
+
+        >>> import lnkernel as lnk
+        >>> b = lnk.bound(lnk.mlp(), [[1.0]], [2.0])      # one point, no LayerNorm
+        >>> b.value, b.at([[1.0], [-3.0]]).round(3).tolist()
+        (inf, [2.0, ...])
+        """
+        was_on = x64_is_on()
+        points = as_inputs(x, self.dimension)
+        spread = np.sqrt(np.asarray(ntk(self.sup.arch).diagonal(points)))
+        with jax.enable_x64(True):
+            return handed_out(spread * self.native_norm, was_on)
+
+    def __str__(self) -> str:
+        from lnkernel.bound.words import in_words
+
+        return in_words(self)
+
+
+def bound(
+    arch: Node,
+    X: Any,
+    y: Any,
+    s: str | float = "sharp",
+    noise: float = 0.0,
+    certify: bool = False,
+) -> Bound:
+    r"""$B(D) = s\,C \max|y|/(\lambda_{\min}\,n)$ with $|\Theta(x,X)\,\Theta(X,X)^{-1}y| \le B(D)$ for
+    every x: how large the expected output of the trained network can be, anywhere.
+
+    Args:
+        arch: the network. Without a normalisation the bound is infinite.
+        X: inputs, (n, d).
+        y: targets, (n,) or (n, k); the bound holds for each output.
+        s: "sharp", $n\sqrt{n\lambda_{\min}/C}$, which gives $\max|y|\sqrt{Cn/\lambda_{\min}}$;
+            "paper", $n^2\sqrt{\lambda_{\min}/C}$, which gives $n\max|y|\sqrt{C/\lambda_{\min}}$;
+            "norms", $n^2$, which gives $n\max|y|\,C/\lambda_{\min}$; or a number, used as it is: a
+            warning follows if the formula is then no theorem.
+        noise: variance of the targets' noise, added to the diagonal of Θ(X, X).
+        certify: whether to prove every digit, in ball arithmetic.
+
+    The expectation is over random initialisations, for gradient flow on the squared error in the
+    NTK parametrisation, at infinite width. docs/bound.md has the proofs.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> X = np.linspace(-5, 5, 100)[:, None]
+    >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), X, np.sin(X[:, 0]))
+    >>> round(float(b), 1), round(b.rkhs, 2), round(b.C, 2), b.is_theorem
+    (1377.7, 27.05, 3.03, True)
+    """
+    form, factor = _checked_s(s)
+    noise = _checked_noise(noise)
+    data = as_data(X, y)
+    sup = sup_diagonal(arch)
+    if certify:
+        ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
+    else:
+        ingredients, certificate = _in_float64(sup, interpolant(sup.arch, data, noise)), None
+    C, lam, lam_error, largest, native_norm, rkhs = ingredients
+    n = len(data.x)
+    value = _formula(form, C, lam, n, largest, factor)
+    if certificate is None:
+        least = min(_formula(name, C, lam, n, largest) for name in ("sharp", "norms"))
+        is_theorem = value >= least * (1 - ULPS)
+    else:
+        least = float(certificate.sharp_upper)
+        value = value if form == "given" else max(least, 0.0 if form == "sharp" else _up(value))
+        is_theorem = value >= least
+    if not is_theorem:
+        _warn(factor, C, lam, n)
+    return Bound(
+        value=value,
+        C=C,
+        lambda_min=lam,
+        lambda_error=lam_error,
+        n=n,
+        max_abs_y=largest,
+        s=_scaling(form, C, lam, n, factor),
+        form=form,
+        rkhs=rkhs,
+        is_theorem=is_theorem,
+        certified=certificate is not None and is_theorem,
+        noise=noise,
+        certificate=certificate,
+        sup=sup,
+        dimension=data.x.shape[1],
+        native_norm=native_norm,
+    )
+
+
+Ingredients = tuple[float, float, float, float, float, float]
+
+
+def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
+    native = fit.largest * math.sqrt(float(fit.quadratic.max()))
+    rkhs = math.sqrt(sup.value) * native if native else 0.0
+    return sup.value, *fit.lambda_min, fit.largest, native, rkhs
+
+
+def _certified(
+    sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: float
+) -> tuple[Ingredients, SupDiagonal, Any]:
+    from lnkernel.bound.certificate import certify_bound
+
+    if noise:
+        raise InputError(
+            "certify",
+            "noise=0",
+            f"noise={noise}",
+            "A certificate speaks of the interpolating mean; use certify=False with noise",
+        )
+    if math.isinf(sup.value):
+        raise InputError(
+            "certify",
+            "a network with a finite C = sup Θ(x, x)",
+            "one whose C is infinite",
+            "Put a LayerNorm before the last layer, or use certify=False",
+        )
+    made = certify_bound(sup.arch, x, y[:, 0] if y.shape[1] == 1 else y)
+    lower, C = float(made.C.lower), float(made.C.upper)
+    native = _up(math.sqrt(float(made.quadratic_upper)))
+    sup = dataclasses.replace(sup, value=C, method="balls", certified=True, enclosure=(lower, C))
+    ingredients = (
+        C,
+        float(made.lambda_min_lower),
+        0.0,
+        float(made.max_abs_y),
+        native,
+        float(made.rkhs_upper),
+    )
+    return ingredients, sup, made
+
+
+def _formula(
+    form: str, C: float, lam: float, n: int, largest: float, factor: float | None = None
+) -> float:
+    """B, in an order in which nothing overflows before it must."""
+    if largest == 0:
+        return 0.0  # the mean is 0 everywhere, whatever C is
+    if math.isinf(C):
+        return math.inf
+    if form == "sharp":
+        return largest * math.sqrt(C) * math.sqrt(n / lam)
+    if form == "paper":
+        return largest * math.sqrt(C) * (n / math.sqrt(lam))
+    if form == "norms":
+        return largest * (n * C / lam)
+    return largest * (float(factor or 0.0) * C / lam / n)
+
+
+def _scaling(form: str, C: float, lam: float, n: int, factor: float | None) -> float:
+    if form == "sharp":
+        return n * math.sqrt(n * lam / C)
+    if form == "paper":
+        return n * n * math.sqrt(lam / C)
+    return float(n * n) if form == "norms" else float(factor or 0.0)
+
+
+def _up(value: float) -> float:
+    """At least the exact value of a formula of a few roundings."""
+    return value * (1 + ULPS)
+
+
+def _checked_s(s: Any) -> tuple[str, float | None]:
+    """The form's name, and the factor if it is a number."""
+    if isinstance(s, str) and s in FORMULAS:
+        return s, None
+    names = 'Use "sharp", "paper" or "norms", or a number above 0'
+    if isinstance(s, str) or isinstance(s, bool) or np.ndim(s) != 0:
+        raise InputError("s", "the name of a form or a number", repr(s), names)
+    try:
+        factor = float(s)
+    except (TypeError, ValueError):
+        raise InputError("s", "the name of a form or a number", repr(s), names) from None
+    if not (0 < factor < math.inf):
+        raise InputError("s", "a positive, finite number", repr(s), names)
+    return "given", factor
+
+
+def _checked_noise(noise: Any) -> float:
+    if isinstance(noise, (str, bool)) or np.ndim(noise) != 0 or not (0 <= noise < math.inf):
+        raise InputError(
+            "noise", "a number, 0 or more", repr(noise), "It is a variance; 0 interpolates the data"
+        )
+    return float(noise)
+
+
+def _warn(factor: float | None, C: float, lam: float, n: int) -> None:
+    least = min(_scaling("sharp", C, lam, n, None), _scaling("norms", C, lam, n, None))
+    warnings.warn(
+        f"with s = {factor:.6g} the formula s·C·max|y|/(λ_min·n) is not a theorem: the proof needs "
+        f's >= {least:.6g} for these inputs. s="sharp" chooses that; `rkhs` is tighter still.',
+        NotATheoremWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,231 @@
+r"""$C = \sup_x \Theta(x, x)$ over all inputs, not over a sample of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lnkernel.arch import Activation, LayerNorm, Node, Parallel
+from lnkernel.arch.flow import Kind, State, walk
+from lnkernel.bound import growth as asymptotics
+from lnkernel.bound.growth import Growth
+from lnkernel.bound.search import Peak, highest
+from lnkernel.errors import ArchitectureError, InputError, KernelOverflowError
+from lnkernel.gram.kernel import Kernel, ntk
+
+# A square wave has mean 0, so that its mean square is its variance too: one profile
+# serves for LayerNorm on the raw input and for everything else.
+SQUARE_WAVE = np.asarray([1.0, -1.0, 1.0, -1.0])
+
+
+@dataclass(frozen=True)
+class SupDiagonal:
+    r"""The supremum $C$ of $\Theta(x, x)$, and where it is. `sup_diagonal` makes it.
+
+    $\Theta(x, x)$ is a function of one number, the norm $|x|/\sqrt d$, the root of the mean square
+    of the coordinates. (Where a LayerNorm acts on the raw input it is their standard deviation.)
+
+    Attributes:
+        value: C; infinite where Θ(x, x) is not bounded.
+        attained_at: the norm |x|/√d at which it is attained or approached: 0, a number, or
+            infinity. At 0 it means the limit as x → 0. 1 where Θ(x, x) is the same for every x.
+        limit_at_infinity: of Θ(x, x) as |x| → ∞.
+        limit_at_zero: of Θ(x, x) as x → 0.
+        is_constant: whether Θ(x, x) is one and the same number for every x but 0.
+        growth: where Θ(x, x) → ∞ as |x| → ∞, its power law in |x|/√d; None else.
+        method: "constant", "monotone" (a theorem: C is the limit at infinity), "search" (over
+            all norms, in float64), "limit" (infinite at one end), or "balls" (certified).
+        certified: whether `enclosure` is rigorous; else the value is right but for rounding, and
+            for the search, which could miss a peak narrower than its grid.
+        enclosure: rigorous (lower, upper), where certified; `value` is then the upper end.
+
+    >>> import lnkernel as lnk
+    >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="last"))
+    >>> round(float(c), 12), c.attained_at, round(c.limit_at_zero, 12), c.method
+    (3.01, inf, 2.51, 'monotone')
+    """
+
+    value: float
+    attained_at: float
+    limit_at_infinity: float
+    limit_at_zero: float
+    is_constant: bool
+    growth: Growth | None
+    method: str
+    certified: bool
+    arch: Node = field(repr=False)
+    enclosure: tuple[float, float] | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def profile(self, norms: Any) -> np.ndarray:
+        """Θ(x, x) at inputs of these norms |x|/√d, (n,), float64; infinity is a norm too.
+
+        >>> import lnkernel as lnk
+        >>> lnk.sup_diagonal(lnk.mlp(norm="last")).profile([0.0, 1.0, float("inf")]).round(6).tolist()
+        [3.0..., 3.0..., 3.01]
+        """
+        given = np.asarray(norms, dtype=float)
+        if given.ndim != 1 or not (given >= 0).all():
+            raise InputError(
+                "norms",
+                "a list of numbers, 0 or more",
+                f"shape {given.shape}" if given.ndim != 1 else f"{given.min()}",
+                "A norm is |x|/sqrt(d); write e.g. np.geomspace(1e-3, 1e3, 200)",
+            )
+        far = np.isinf(given)
+        values = np.full(given.shape, self.limit_at_infinity)
+        if not far.all():
+            values[~far] = along(ntk(self.arch), given[~far])
+        return values
+
+    def __str__(self) -> str:
+        return f"{self._headline()}\n  {self._reason()}"
+
+    def _headline(self) -> str:
+        if math.isinf(self.value):
+            return "C = sup Θ(x, x) = ∞."
+        kind = "a rigorous upper bound" if self.certified else "in float64"
+        return f"C = sup Θ(x, x) = {self.value:.10g} ({kind})."
+
+    def _reason(self) -> str:
+        if self.growth is not None:
+            return (
+                "Some way through the network passes no normalisation, so "
+                f"Θ(x, x) ~ {self.growth.coefficient:.6g}·(|x|/√d)^{self.growth.exponent:.6g} as "
+                "|x| → ∞. A normalisation before the last layer makes it bounded."
+            )
+        if math.isinf(self.value):
+            return (
+                "Θ(x, x) is infinite at x = 0 or on the way there: a trainable bias keeps Θ positive "
+                "where a later layer divides by a vanishing length. A bias b_std > 0 in the Dense "
+                "layers makes it bounded."
+            )
+        if self.is_constant:
+            return "Θ(x, x) is the same for every x."
+        where = {0.0: "as x → 0", math.inf: "as |x| → ∞"}
+        place = where.get(self.attained_at, f"at |x|/√d = {self.attained_at:.6g}")
+        return (
+            f"It is reached {place}; the limits are {self.limit_at_zero:.10g} at zero and "
+            f"{self.limit_at_infinity:.10g} at infinity."
+        )
+
+
+def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
+    r"""$C = \sup_x \Theta(x, x)$, the constant that makes the output of a trained network bounded.
+
+    The limit at infinity comes from the leading terms of the rules, in closed form. For layers one
+    after another without trainable biases, Θ(x, x) never decreases in |x| (docs/bound.md), so C is
+    that limit. With sums or trainable biases the maximum may be at zero or in between: then every
+    norm from 1e-150 to 1e150 is searched, and both limits.
+
+    Args:
+        arch: any architecture of this library.
+        certify: whether to enclose C rigorously, in ball arithmetic.
+
+    >>> import lnkernel as lnk
+    >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="first"))
+    >>> round(c.value, 12), c.is_constant
+    (3.03, True)
+    >>> print(lnk.sup_diagonal(lnk.mlp(hidden=2)))
+    C = sup Θ(x, x) = ∞.
+      Some way through the network passes no normalisation, so Θ(x, x) ~ 6·(|x|/√d)^2 as
+      |x| → ∞. A normalisation before the last layer makes it bounded.
+    """
+    arch = asymptotics.concrete(arch)
+    _demand_one_number(arch)
+    found = _in_float64(arch)
+    return _certified(found) if certify else found
+
+
+def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
+    """Θ(x, x) at inputs of these norms |x|/√d."""
+    return np.array(theta.diagonal(norms[:, None] * SQUARE_WAVE))
+
+
+def is_monotone(arch: Node) -> bool:
+    """Whether it is a theorem that Θ(x, x) never decreases in |x|: no sum, no trainable bias."""
+    return not any(
+        isinstance(layer, Parallel) or getattr(layer, "bias", False)
+        for _, layer, _ in walk(arch, State(Kind.INPUT))
+    )
+
+
+def _in_float64(arch: Node) -> SupDiagonal:
+    far, near = asymptotics.far(arch), asymptotics.near(arch)
+    constant = far.whole and far.power == 0
+    growing = Growth(2 * far.power, far.coefficient) if far.power > 0 else None
+    if growing is not None:
+        peak, method = Peak(math.inf, math.inf), "limit"
+    elif math.isinf(near.limit) or math.isinf(at_zero(arch)):
+        peak, method = Peak(0.0, math.inf), "limit"
+    elif constant:
+        peak, method = Peak(1.0, far.limit), "constant"
+    elif is_monotone(arch):
+        peak, method = Peak(math.inf, far.limit), "monotone"
+    else:
+        theta = ntk(arch)
+        ends = Peak(0.0, near.limit), Peak(math.inf, far.limit)
+        peak, method = highest(lambda norms: along(theta, norms), ends, steepest(arch)), "search"
+    return SupDiagonal(
+        value=peak.height,
+        attained_at=peak.place,
+        limit_at_infinity=far.limit,
+        limit_at_zero=near.limit,
+        is_constant=constant,
+        growth=growing,
+        method=method,
+        certified=False,
+        arch=arch,
+    )
+
+
+def at_zero(arch: Node) -> float:
+    """Θ(0, 0). It may be infinite where Θ(x, x) is bounded for every other x: a trainable bias
+    behind a normalisation that leaves nothing, and another such normalisation."""
+    if not any(getattr(layer, "bias", False) for _, layer, _ in walk(arch, State(Kind.INPUT))):
+        return 0.0  # or the limit as x → 0: not above it in any case
+    try:
+        return float(along(ntk(arch), np.zeros(1))[0])
+    except KernelOverflowError:
+        return math.inf
+
+
+def steepest(arch: Node) -> float:
+    """A bound of how many powers of |x|² the layers can make of one: the grid's density."""
+    layers = (layer for _, layer, _ in walk(arch, State(Kind.INPUT)))
+    return math.prod(max(1.0, layer.degree) for layer in layers if isinstance(layer, Activation))
+
+
+def _demand_one_number(arch: Node) -> None:
+    """Behind a sum of branches of which some centre the raw input and some do not, Θ(x, x) depends
+    on the mean of the coordinates as well as on their size."""
+    rows = list(walk(arch, State(Kind.INPUT)))
+    branched = [
+        here
+        for here, layer, state in rows
+        if isinstance(layer, LayerNorm) and state.kind is Kind.INPUT and "branch" in here
+    ]
+    if branched:
+        raise ArchitectureError(
+            "LayerNorm",
+            branched[0],
+            "it centres the raw input in one branch of a sum, so Θ(x, x) depends on two numbers, "
+            "the mean of the coordinates and their size, and its supremum is not computed here",
+            "Put the LayerNorm before the sum, or a Dense before the LayerNorm",
+        )
+
+
+def _certified(found: SupDiagonal) -> SupDiagonal:
+    from lnkernel.bound.certificate import sup_diagonal_enclosure
+
+    enclosure = sup_diagonal_enclosure(found.arch)[0]
+    lower, upper = float(enclosure[0]), float(enclosure[1])
+    return dataclasses.replace(
+        found, value=upper, method="balls", certified=True, enclosure=(lower, upper)
+    )

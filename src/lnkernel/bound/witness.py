@@ -1,0 +1,206 @@
+r"""An input at which the mean exceeds any given number: what happens without a normalisation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.bound.interpolant import Interpolant, interpolant
+from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
+from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
+from lnkernel.gp.data import Data, as_data
+from lnkernel.gram.kernel import Kernel, ntk
+
+FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
+TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
+SOME = 8  # data points whose directions, sums and differences are tried; as many random ones
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """An input, a data set, and the mean there, larger than asked. `diverging_witness` makes it.
+
+    Attributes:
+        x: the input, (d,).
+        value: the mean at x of the network trained on `X`, `y`; the output farthest out, if
+            there are several.
+        error: how far rounding may have moved `value`, estimated.
+        X, y: the data set, yours or, where yours stays bounded along the rays tried, a small one.
+        is_given_data: whether it is yours.
+        above: what |value| exceeds.
+        explanation: the same in words.
+
+    >>> import lnkernel as lnk
+    >>> w = lnk.diverging_witness(lnk.mlp(hidden=1), [[0.0], [1.0]], [0.0, 0.0])
+    >>> w.is_given_data, abs(w.value) > w.above      # all targets 0: no witness from these data
+    (False, True)
+    """
+
+    x: np.ndarray
+    value: float
+    error: float
+    X: np.ndarray
+    y: np.ndarray
+    is_given_data: bool
+    above: float
+    explanation: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+def diverging_witness(arch: Node, X: Any, y: Any, above: float = 1e6) -> Witness:
+    r"""An input x at which $|\Theta(x,X)\,\Theta(X,X)^{-1}y|$ exceeds `above`.
+
+    The mean is followed along rays: through the data points, their sums and differences, the
+    axes, and random directions, out to norms of 1e150. A value counts only where it stands out
+    from its rounding error. Data that stay bounded along all of them (all targets 0, for example)
+    are replaced by one point with target 1, from which $\Theta(rx_1, x_1)/\Theta(x_1, x_1)$ grows
+    without limit in r; the result says so.
+
+    A network with a finite $C = \sup\Theta(x, x)$ has no witness: the error states its bound.
+
+    >>> import lnkernel as lnk
+    >>> w = lnk.diverging_witness(lnk.mlp(hidden=2), [[-1.0], [0.5], [2.0]], [1.0, 0.0, 1.0])
+    >>> abs(w.value) > 1e6, w.is_given_data
+    (True, True)
+    """
+    above = _checked_above(above)
+    data = as_data(X, y)
+    sup = sup_diagonal(arch)
+    if math.isfinite(sup.value):
+        raise BoundedNetworkError(*_bound_in_words(sup, data))
+    found = _along_rays(sup.arch, data, above)
+    if found is not None:
+        return _witness(sup, data, found, above, is_given=True)
+    small = _one_point(data)
+    found = _along_rays(sup.arch, small, above)
+    if found is None:
+        raise InputError(
+            "above",
+            "a number that the mean reaches at inputs in the range of float64",
+            f"{above:g}",
+            "Ask for a smaller one: Θ(x, x) overflows before the mean gets there",
+        )
+    return _witness(sup, small, found, above, is_given=False)
+
+
+@dataclass(frozen=True)
+class _Found:
+    x: np.ndarray
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """The mean as a function, with an estimate of its rounding error."""
+
+    theta: Kernel
+    data: Data
+    fit: Interpolant
+
+    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the outputs the largest, (m,), and its error.
+
+        An entry of Θ(x, X) is known to some 2e-15 of √(Θ(x,x)Θ(X,X)), and the coefficients solve
+        a matrix that is so far from the right one.
+        """
+        row = np.asarray(self.theta(x, self.data.x))
+        ends = np.sqrt(np.asarray(self.theta.diagonal(x)))
+        own = np.sqrt(np.asarray(self.theta.diagonal(self.data.x)))
+        a = self.fit.largest * self.fit.coefficients
+        means = row @ a
+        best = np.argmax(np.abs(means), axis=1)
+        n = len(own)
+        a_best = np.abs(a[:, best])  # (n, m)
+        # |δmean| ≤ |δrow·a| + |row·Θ⁻¹δΘ a|, and |row·Θ⁻¹v| ≤ √(Θ(x,x))·|v|/√λ_min
+        shaken = (own[:, None] * a_best).sum(axis=0)
+        through = np.linalg.norm(own) / math.sqrt(self.fit.lambda_min.value)
+        error = (n + 10) * EPS * ends * shaken * (1 + through)
+        return means[np.arange(len(x)), best], error
+
+
+def _along_rays(arch: Node, data: Data, above: float) -> _Found | None:
+    """The nearest of the inputs tried whose mean certainly exceeds `above`."""
+    fit = interpolant(arch, data, noise=0.0)
+    if fit.largest == 0:
+        return None
+    mean, rays = _Mean(ntk(arch), data, fit), _directions(data.x)
+    size = max(1.0, float(np.abs(data.x).max()))
+    steps = [*range(1, 20), *range(20, FARTHEST, 5)]
+    for power in [*steps, *(-step for step in steps)]:
+        try:
+            hit = _first_hit(mean, rays * (size * 10.0**power), above)
+        except KernelOverflowError:
+            continue  # Θ(x, x) has left the range of float64; the other way may not have
+        if hit is not None:
+            return hit
+    return None
+
+
+def _first_hit(mean: _Mean, x: np.ndarray, above: float) -> _Found | None:
+    values, errors = mean(x)
+    good = (np.abs(values) - errors > above) & (np.abs(values) > TRUST * errors)
+    if not good.any():
+        return None
+    best = int(np.argmax(np.where(good, np.abs(values), 0.0)))
+    return _Found(x[best], float(values[best]), float(errors[best]))
+
+
+def _directions(x: np.ndarray) -> np.ndarray:
+    """Unit vectors both ways: of data points, sums and differences, axes, random ones."""
+    some, d = x[:SOME], x.shape[1]
+    pairs = [(i, j) for i in range(len(some)) for j in range(i)]
+    rows = [*some, *(some[i] + some[j] for i, j in pairs), *(some[i] - some[j] for i, j in pairs)]
+    rows += [*np.eye(d)[:SOME], *np.random.default_rng(0).normal(size=(SOME, d)), np.ones(d)]
+    table = np.array(rows)
+    largest = np.abs(table).max(axis=1, keepdims=True)
+    table = table[largest[:, 0] > 0] / largest[largest[:, 0] > 0]
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    return np.unique(np.concatenate([table, -table]), axis=0)
+
+
+def _one_point(data: Data) -> Data:
+    """The first point that is not zero, with target 1."""
+    alive = np.flatnonzero((data.x != 0).any(axis=1))
+    point = data.x[alive[0]] if alive.size else np.ones(data.x.shape[1])
+    return as_data(point[None], np.ones(1))
+
+
+def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given: bool) -> Witness:
+    whose = (
+        "Trained on your data, the network's mean"
+        if is_given
+        else "Along the rays tried, the mean of the network trained on your data does not exceed "
+        f"{above:g}; but trained on the single point X with target 1 it"
+    )
+    law = (
+        f"Θ(x, x) ~ {sup.growth.coefficient:.4g}·(|x|/√d)^{sup.growth.exponent:.4g} as |x| → ∞"
+        if sup.growth is not None
+        else "Θ(x, x) is not bounded near x = 0"
+    )
+    text = (
+        f"{whose} is {found.value:.6g} (± {found.error:.1g}) at an input of norm "
+        f"{np.linalg.norm(found.x):.6g}, beyond {above:g}. The reason: {law}."
+    )
+    y = data.y[:, 0] if data.one_output else data.y
+    return Witness(found.x, found.value, found.error, data.x, y, is_given, above, text)
+
+
+def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:
+    """C, and the tightest bound for these data."""
+    from lnkernel.bound.inequality import bound
+
+    return sup.value, bound(sup.arch, data.x, data.y).rkhs
+
+
+def _checked_above(above: Any) -> float:
+    if isinstance(above, (str, bool)) or np.ndim(above) != 0 or not (0 < above < math.inf):
+        raise InputError("above", "a positive, finite number", repr(above), "Write e.g. above=1e6")
+    return float(above)
