@@ -260,7 +260,7 @@ def _checked_s(s: Any) -> tuple[str, float | None]:
     if isinstance(s, str) and s in FORMULAS:
         return s, None
     names = 'Use "sharp", "paper" or "norms", or a number above 0'
-    if isinstance(s, str) or isinstance(s, bool) or np.ndim(s) != 0:
+    if isinstance(s, (str, bool)) or np.ndim(s) != 0:
         raise InputError("s", "the name of a form or a number", repr(s), names)
     try:
         factor = float(s)
