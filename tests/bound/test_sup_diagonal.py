@@ -99,7 +99,9 @@ def test_without_normalisation() -> None:
 def test_infinite_at_zero() -> None:
     """A trainable bias keeps Θ > 0 where the degree below 1 has an infinite slope."""
     c = lnk.sup_diagonal(
-        lnk.serial(dense(1, 0), lnk.LayerNorm(0.1, bias=True), lnk.RectifiedPower(0.75), dense(1, 0))
+        lnk.serial(
+            dense(1, 0), lnk.LayerNorm(0.1, bias=True), lnk.RectifiedPower(0.75), dense(1, 0)
+        )
     )
     assert (c.value, c.attained_at, c.growth) == (math.inf, 0.0, None)
     assert "x = 0" in str(c)

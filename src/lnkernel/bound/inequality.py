@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.bound.arguments import as_number
 from lnkernel.bound.interpolant import Interpolant, interpolant
 from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
 from lnkernel.errors import InputError, NotATheoremWarning
@@ -260,23 +261,21 @@ def _checked_s(s: Any) -> tuple[str, float | None]:
     if isinstance(s, str) and s in FORMULAS:
         return s, None
     names = 'Use "sharp", "paper" or "norms", or a number above 0'
-    if isinstance(s, (str, bool)) or np.ndim(s) != 0:
+    factor = as_number(s)
+    if factor is None:
         raise InputError("s", "the name of a form or a number", repr(s), names)
-    try:
-        factor = float(s)
-    except (TypeError, ValueError):
-        raise InputError("s", "the name of a form or a number", repr(s), names) from None
-    if not (0 < factor < math.inf):
+    if not 0 < factor < math.inf:
         raise InputError("s", "a positive, finite number", repr(s), names)
     return "given", factor
 
 
 def _checked_noise(noise: Any) -> float:
-    if isinstance(noise, (str, bool)) or np.ndim(noise) != 0 or not (0 <= noise < math.inf):
+    variance = as_number(noise)
+    if variance is None or not 0 <= variance < math.inf:
         raise InputError(
             "noise", "a number, 0 or more", repr(noise), "It is a variance; 0 interpolates the data"
         )
-    return float(noise)
+    return variance
 
 
 def _warn(factor: float | None, C: float, lam: float, n: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.bound.arguments import as_number
 from lnkernel.bound.interpolant import Interpolant, interpolant
 from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
 from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
@@ -201,6 +202,7 @@ def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:
 
 
 def _checked_above(above: Any) -> float:
-    if isinstance(above, (str, bool)) or np.ndim(above) != 0 or not (0 < above < math.inf):
+    number = as_number(above)
+    if number is None or not 0 < number < math.inf:
         raise InputError("above", "a positive, finite number", repr(above), "Write e.g. above=1e6")
-    return float(above)
+    return number

@@ -1,0 +1,78 @@
+"""Diverging witnesses: they are what they say, or there is none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.errors import BoundedNetworkError, InputError
+
+X = np.array([[-2.0], [-0.5], [1.0], [3.0]])
+Y = np.array([1.0, -1.0, 0.5, 2.0])
+
+
+@pytest.mark.parametrize(
+    "arch",
+    [lnk.mlp(hidden=2), lnk.mlp(hidden=1, activation=lnk.RectifiedPower(2))],
+    ids=["relu", "squares"],
+)
+@pytest.mark.parametrize("above", [1e6, 1e30])
+def test_is_beyond(arch: lnk.Node, above: float) -> None:
+    w = lnk.diverging_witness(arch, X, Y, above=above)
+    assert w.is_given_data and np.array_equal(w.X, X) and np.array_equal(w.y, Y)
+    mean = lnk.posterior(arch, w.X, w.y).mean(w.x[None])
+    assert abs(mean[0]) > above
+    assert abs(mean[0] - w.value) <= w.error < 0.1 * abs(w.value)
+    assert "your data" in str(w)
+
+
+def test_all_targets_zero_need_other_data() -> None:
+    arch = lnk.mlp(hidden=2)
+    w = lnk.diverging_witness(arch, X, 0 * Y)
+    assert not w.is_given_data and len(w.X) == 1
+    theta = lnk.ntk(arch)
+    mean = theta(w.x[None], w.X)[0, 0] / theta.diagonal(w.X)[0] * w.y[0]
+    assert mean > 1e6 and mean == pytest.approx(w.value, rel=1e-12)
+    assert "single point" in str(w)
+
+
+def test_several_outputs() -> None:
+    w = lnk.diverging_witness(lnk.mlp(hidden=2), X, np.stack([0 * Y, Y], axis=1))
+    assert w.is_given_data and abs(w.value) > 1e6
+
+
+def test_rounding_is_no_witness() -> None:
+    """An even function learnt by an even network: bounded targets leave |x| with a slope, and
+    targets that a constant explains leave nothing but rounding errors far out."""
+    arch = lnk.serial(lnk.Dense(8, b_std=1.0), lnk.Dense(1, b_std=1.0))  # linear: f = a x + b
+    points = np.array([[-1.0], [1.0]])
+    w = lnk.diverging_witness(arch, points, np.array([-1.0, 1.0]))
+    assert w.is_given_data
+    # Symmetric data: the slope is exactly 0, and the mean a constant.
+    flat = lnk.diverging_witness(arch, points, np.array([1.0, 1.0]))
+    assert not flat.is_given_data
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+def test_refuses_where_there_is_a_bound(norm: str) -> None:
+    arch = lnk.mlp(hidden=2, norm=norm)
+    with pytest.raises(BoundedNetworkError, match="for every x") as caught:
+        lnk.diverging_witness(arch, X, Y)
+    b = lnk.bound(arch, X, Y)
+    assert (caught.value.C, caught.value.rkhs) == (b.C, b.rkhs)
+    assert f"{b.rkhs:.6g}" in str(caught.value)
+
+
+@pytest.mark.parametrize("above", [0, -1.0, math.inf, math.nan, "1e6", None])
+def test_bad_above(above: object) -> None:
+    with pytest.raises(InputError, match="^above: expected a positive, finite number"):
+        lnk.diverging_witness(lnk.mlp(), X, Y, above=above)  # type: ignore[arg-type]
+
+
+def test_out_of_reach() -> None:
+    """A ReLU network's mean grows like |x|, whose square is in range up to 1e154."""
+    with pytest.raises(InputError, match="smaller one"):
+        lnk.diverging_witness(lnk.mlp(hidden=2), X, Y, above=1e200)
