@@ -50,7 +50,7 @@ def sine() -> lnk.Bound:
 
 def test_the_example(sine: lnk.Bound) -> None:
     assert sine.lambda_min == pytest.approx(1.59644e-4, rel=1e-5)
-    assert sine.C == pytest.approx(3.03, rel=1e-14)
+    assert pytest.approx(3.03, rel=1e-14) == sine.C
     assert sine.rkhs**2 / sine.C == pytest.approx(241.535, rel=1e-5)
     assert sine.rkhs == pytest.approx(27.05, rel=1e-3)
     assert sine.value == float(sine) == pytest.approx(1377.7, rel=1e-4)
@@ -114,7 +114,7 @@ def test_s_equal_to_1_is_false() -> None:
     with pytest.warns(NotATheoremWarning):
         literal = lnk.bound(arch, X, y, s=1)
     assert literal.value == pytest.approx(0.01, rel=1e-12) and not literal.is_theorem
-    assert literal.C == pytest.approx(2) and literal.lambda_min == pytest.approx(2)
+    assert pytest.approx(2) == literal.C and literal.lambda_min == pytest.approx(2)
     # the mean at the sum of all inputs is 10: a thousand times more, and exactly the sharp bound
     mean = lnk.posterior(arch, X, y).mean(np.ones((1, 100)))
     assert mean[0] == pytest.approx(10, rel=1e-12)
@@ -206,7 +206,7 @@ def test_bad_s(s: object) -> None:
 
 @pytest.mark.parametrize("noise", [-1e-3, math.inf, math.nan, "0.1", None])
 def test_bad_noise(noise: object) -> None:
-    with pytest.raises(InputError, match="^noise: expected a number, 0 or more"):
+    with pytest.raises(InputError, match=r"^noise: expected a number, 0 or more"):
         lnk.bound(FIRST, X6, Y6, noise=noise)  # type: ignore[arg-type]
 
 

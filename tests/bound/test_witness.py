@@ -68,7 +68,7 @@ def test_refuses_where_there_is_a_bound(norm: str) -> None:
 
 @pytest.mark.parametrize("above", [0, -1.0, math.inf, math.nan, "1e6", None])
 def test_bad_above(above: object) -> None:
-    with pytest.raises(InputError, match="^above: expected a positive, finite number"):
+    with pytest.raises(InputError, match=r"^above: expected a positive, finite number"):
         lnk.diverging_witness(lnk.mlp(), X, Y, above=above)  # type: ignore[arg-type]
 
 
