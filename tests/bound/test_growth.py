@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import cases
-import oracle
 import pytest
-from mpmath import mp, mpf
+from exact_diagonal import exact_diagonal
+from mpmath import mpf
 
 import lnkernel as lnk
 from lnkernel.bound.growth import Term, far, growth, near
@@ -17,14 +17,6 @@ ARCHITECTURES = {name: case.arch for name, case in cases.architectures().items()
 # and 10^(-12/.006) = 1e-2000.
 POWER = 4000
 RTOL = 1e-12  # float64 through up to 50 layers
-
-
-def exact_diagonal(arch: lnk.Node, square: Fraction) -> mpf:
-    """Θ(x, x) for |x|²/d = square, to 60 digits; no float holds such an x, a fraction does."""
-    zero = Fraction(0)
-    moments = oracle.Moments(zero, zero, square, square, square)
-    with mp.workdps(60):
-        return oracle.flow(arch, oracle.raw_input(moments, noise=mpf(10) ** -30)).mean_theta
 
 
 def value(term: Term, square: Fraction, at_zero: bool = False) -> mpf:

@@ -8,9 +8,9 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
+from exact_diagonal import exact_diagonal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_growth import exact_diagonal
 
 import lnkernel as lnk
 from lnkernel.bound.search import Peak, highest

@@ -1,5 +1,6 @@
 """Pictures of kernels, in matplotlib's habits: `ax=`, artists returned, never `show`."""
 
+from lnkernel.plot.bound import bound, profile
 from lnkernel.plot.heatmap import heatmap
 
-__all__ = ["heatmap"]
+__all__ = ["bound", "heatmap", "profile"]

@@ -67,3 +67,14 @@ def test_the_chain(name: str, noise: float) -> None:
         assert b.is_theorem and math.isfinite(b.norms)
 
     holds()
+
+
+@pytest.mark.parametrize("time", [1e-3, 0.1, 10.0, 1e4])
+def test_during_all_of_training(time: float) -> None:
+    """Gradient flow stopped at any time stays below the bound of its end."""
+    rng = np.random.default_rng(1)
+    X, x = rng.normal(size=(POINTS, DIMENSION)), 10 * rng.normal(size=(32, DIMENSION))
+    y = rng.normal(size=POINTS)
+    arch = ARCHITECTURES["first"]
+    stopped = lnk.posterior(arch, X, y).at(time)
+    assert (np.abs(stopped.mean(x)) <= lnk.bound(arch, X, y).at(x)).all()
