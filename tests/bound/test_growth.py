@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import cases
@@ -10,7 +11,7 @@ from exact_diagonal import exact_diagonal
 from mpmath import mpf
 
 import lnkernel as lnk
-from lnkernel.bound.growth import Term, far, growth, near
+from lnkernel.bound.growth import Term, at_zero, far, growth, near
 
 ARCHITECTURES = {name: case.arch for name, case in cases.architectures().items()}
 # The terms left out fall like R^-(the smallest product of degrees): .6^10 = .006 is the worst,
@@ -34,6 +35,13 @@ def test_far_out(name: str) -> None:
 def test_near_zero(name: str) -> None:
     arch, square = ARCHITECTURES[name], Fraction(10) ** -POWER
     assert abs(value(near(arch), square, at_zero=True) / exact_diagonal(arch, square) - 1) < RTOL
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_at_zero(name: str) -> None:
+    """Not the limit, where there is no bias: LayerNorm leaves a zero vector zero."""
+    arch = ARCHITECTURES[name]
+    assert at_zero(arch) == pytest.approx(float(exact_diagonal(arch, Fraction(0))), rel=RTOL)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -67,6 +75,17 @@ def test_of_several_branches_the_steepest_counts() -> None:
 def test_a_skip_around_every_norm_lets_it_grow() -> None:
     arch = lnk.serial(lnk.Dense(8), lnk.residual(lnk.LayerNorm(), lnk.Relu(), lnk.Dense(8)))
     assert growth(arch) == (2.0, 1.0)
+
+
+def test_infinite_at_zero_alone() -> None:
+    """The first LayerNorm leaves 0 and a Θ of 1 from its bias; the next one divides that by 0."""
+    norm = lnk.LayerNorm(bias=True)
+    arch = lnk.serial(lnk.Dense(8), norm, lnk.Relu(), lnk.Dense(8), norm, lnk.Dense(1))
+    assert at_zero(arch) == math.inf
+    assert near(arch).limit == far(arch).limit == 5
+    assert lnk.sup_diagonal(arch).value == math.inf
+    with pytest.raises(lnk.errors.KernelOverflowError):
+        lnk.ntk(arch).diagonal([[0.0]])
 
 
 def test_relu_by_hand() -> None:

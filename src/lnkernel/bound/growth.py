@@ -186,6 +186,15 @@ def near(arch: Node) -> Term:
     return _through(arch, Term(1.0, -1.0))
 
 
+def at_zero(arch: Node) -> float:
+    """Θ(0, 0), by the same rules. It is the limit as x → 0 if the first bias is not zero; without
+    one it is another number, and infinite where a later layer divides by a length that is 0."""
+    try:
+        return _through(arch, Term(0.0)).coefficient
+    except ZeroDivisionError:
+        return math.inf
+
+
 def growth(arch: Node) -> Growth:
     """The power law of Θ(x, x) in |x|/√d; exponent 0 where it tends to a constant.
 
@@ -216,7 +225,7 @@ def concrete(arch: Node) -> Node:
 
 def _through(arch: Node, square: Term) -> Term:
     num = LeadingTerms()
-    length = Length(square)
+    length = Length(square, live=square.coefficient > 0)
     start = Covariance(length, length, w=0.0, z=1.0, c=1.0, e=0.0)
     return as_term(rule(concrete(arch), at_input(start, start), num).kernels(num).ntk)
 
