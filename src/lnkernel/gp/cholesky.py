@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its parts load at their first use, so that `import lnkernel` stays quick
 
 _ROWS = 256  # of a matrix, worked on at a time where a second one must not come up
+_FEW = 4  # columns, which are faster one by one than by the methods for matrices
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,12 @@ class Cholesky:
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
-        correction = self.diagonal - np.diagonal(self.both)
+        correction = (self.diagonal - np.diagonal(self.both))[:, None] * b
+        if b.shape[1] <= _FEW:
+            columns = [scipy.linalg.blas.dsymv(1.0, self.both, column, lower=0) for column in b.T]
+            return np.stack(columns, axis=1) + correction
         product = scipy.linalg.blas.dsymm(1.0, self.both, np.asfortranarray(b), lower=0)
-        return product + correction[:, None] * b
+        return np.asarray(product + correction)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), with one step of iterative refinement."""
@@ -35,11 +39,7 @@ class Cholesky:
 
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b, for b of shape (n, k)."""
-        return self._triangular(b, trans=0)
-
-    def half_solve_transposed(self, b: np.ndarray) -> np.ndarray:
-        """L⁻ᵀ b, for b of shape (n, k)."""
-        return self._triangular(b, trans=1)
+        return self._triangular(b, transposed=False)
 
     def log_determinant(self) -> float:
         """log det A."""
@@ -47,12 +47,16 @@ class Cholesky:
 
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), without refinement."""
-        solution, _ = scipy.linalg.lapack.dpotrs(self.both, b, lower=1)
-        return np.asarray(solution)
+        return self._triangular(self._triangular(b, transposed=False), transposed=True)
 
-    def _triangular(self, b: np.ndarray, trans: int) -> np.ndarray:
-        solution, _ = scipy.linalg.lapack.dtrtrs(self.both, b, lower=1, trans=trans)
-        return np.asarray(solution)
+    def _triangular(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        if b.shape[1] <= _FEW:
+            solve, trans = scipy.linalg.blas.dtrsv, int(transposed)
+            columns = [solve(self.both, column, lower=1, trans=trans) for column in b.T]
+            return np.stack(columns, axis=1)
+        return np.asarray(
+            scipy.linalg.blas.dtrsm(1.0, self.both, b, lower=1, trans_a=int(transposed))
+        )
 
 
 def restored(factor: Cholesky) -> np.ndarray:

@@ -55,21 +55,17 @@ def gradient_descent(steps: int, learning_rate: float) -> Filter:
     r"""$\varphi(\lambda) = (1 - (1 - \eta\lambda)^k)/\lambda$, and $\eta k$ at $\lambda = 0$."""
 
     def weights(values: np.ndarray) -> np.ndarray:
+        if steps == 0:
+            return np.zeros_like(values)
         rate = learning_rate * values
-        slow = np.minimum(rate, 0.5)
-        # 1 - (1 - r)^k without cancellation where r is small
-        reached = np.where(
-            rate < 0.5, -np.expm1(steps * np.log1p(-slow)), 1 - _power(1 - rate, steps)
-        )
+        with np.errstate(divide="ignore"):  # one step of rate 1 arrives: log 0
+            logarithm = steps * np.log1p(-np.where(rate <= 1, rate, 2 - rate))
+        # of |1 - rate|^k; each case in the form that does not cancel
+        overshot = (rate > 1) & (steps % 2 == 1)
+        reached = np.where(overshot, 1 + np.exp(logarithm), -np.expm1(logarithm))
         return _divided(reached, values, learning_rate * steps)
 
     return weights
-
-
-def _power(base: np.ndarray, steps: int) -> np.ndarray:
-    """base^steps; the float power of a huge integer forgets whether it is odd."""
-    with np.errstate(under="ignore"):
-        return np.where((base < 0) & (steps % 2 == 1), -1.0, 1.0) * np.abs(base) ** float(steps)
 
 
 def _divided(x: np.ndarray, values: np.ndarray, at_zero: float) -> np.ndarray:

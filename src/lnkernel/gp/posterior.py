@@ -134,7 +134,7 @@ class Posterior:
         For kernel="nngp" only the last layer is trained, $w = K(x, X) A^{-1}$, and without noise
         it is `variance`.
         """
-        return _ensemble_variance(self._fit, self._fit.factor.solve, x)
+        return _ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
 
     def at(self, t: Any) -> Stopped:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).

@@ -70,22 +70,22 @@ def most_alike(gram: np.ndarray, diagonal: np.ndarray) -> tuple[int, int, float]
 
 def nearest(x: np.ndarray) -> tuple[int, int, float] | None:
     """The two inputs next to each other, and their distance."""
-    largest = float(np.abs(x).max()) or 1.0
-    centred = x / largest  # no overflow of a square
-    centred = centred - centred.mean(axis=0)
+    power = int(np.frexp(np.abs(x).max())[1])
+    plain = np.ldexp(x, -power)  # no square overflows, and no digit is lost
+    centred = plain - plain.mean(axis=0)
     squares = (centred * centred).sum(axis=1)
 
     def closeness(rows: slice) -> np.ndarray:
         return np.asarray(2 * centred[rows] @ centred.T - squares[rows, None] - squares)
 
     def exactly(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return -np.linalg.norm(x[i] / largest - x[j] / largest, axis=1)
+        return -np.linalg.norm(plain[i] - plain[j], axis=1)
 
     found = _largest(len(x), closeness, exactly)
     if found is None:
         return None
     i, j = found
-    return i, j, float(np.linalg.norm(x[i] / largest - x[j] / largest) * largest)
+    return i, j, float(np.ldexp(np.linalg.norm(plain[i] - plain[j]), power))
 
 
 def _largest(n: int, block: Any, exactly: Any = None) -> tuple[int, int] | None:
