@@ -179,6 +179,20 @@ class NeuralTangents:
         with np.load(path) as arrays:
             return dict(arrays)
 
+    def posterior(
+        self, arch: Any, x: Any, y: Any, x2: Any, spread: bool = False
+    ) -> tuple[float, dict[str, np.ndarray]]:
+        """Seconds of a posterior given (x, y), predicting at x2; its `mean`, perhaps `variance`.
+
+        The first call for an architecture and for shapes of data compiles.
+        """
+        given, made = self._path("data.npz"), self._path("posterior.npz")
+        np.savez(given, x=np.asarray(x, float), y=np.asarray(y, float), x2=np.asarray(x2, float))
+        request = {"op": "posterior", "arch": describe(arch), "npz": given, "out": made}
+        seconds = self._ask(**request, spread=spread)["seconds"]
+        with np.load(made) as arrays:
+            return seconds, dict(arrays)
+
     def close(self) -> None:
         """End the process and remove its files."""
         try:

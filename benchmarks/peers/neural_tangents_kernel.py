@@ -13,11 +13,17 @@ As a server, one JSON request a line on stdin and one JSON reply a line on stdou
     {"op": "load", "arch": {"layers": [...]}, "npz": path}   ->  {"first": seconds}
     {"op": "time"}                                           ->  {"seconds": seconds}
     {"op": "save", "npz": path}                              ->  {}
+    {"op": "posterior", "arch": ..., "npz": path, "spread": bool, "out": path}
+                                                             ->  {"seconds": seconds}
     {"op": "quit"}                                           ->  {}
 
 A request that fails is answered by `{"error": message}`. What is timed is what a user of
 the library would write, jitted, until the result is ready on the device:
 `kernel_fn(x, None, "ntk")`, or `kernel_fn(x, x2, "ntk")`. Everything runs in float64.
+
+A posterior is `gradient_descent_mse_ensemble(kernel_fn, x, y)` made anew and asked for the
+mean at `x2` (with `spread` also for the variance), from the Gram matrix to the predictions; the
+kernel is compiled once per architecture. `out` gets `mean` and perhaps `variance`.
 """
 
 from __future__ import annotations
@@ -92,6 +98,35 @@ class Problem:
         return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
 
 
+class Posteriors:
+    """Posteriors of one architecture, whose compiled kernel is kept."""
+
+    def __init__(self, arch: dict[str, Any]) -> None:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        self.arch = arch
+        _, _, kernel_fn = stax_serial(arch["layers"])
+        self._kernel_fn = jax.jit(kernel_fn, static_argnums=2)
+
+    def predict(self, inputs: str | Path, spread: bool) -> tuple[float, dict[str, np.ndarray]]:
+        """Seconds, and `mean` and perhaps `variance` at x2."""
+        import jax
+        import neural_tangents as nt
+
+        with np.load(inputs) as arrays:
+            x, y, x2 = (jax.numpy.asarray(arrays[name]) for name in ("x", "y", "x2"))
+        start = time.perf_counter()
+        predict = nt.predict.gradient_descent_mse_ensemble(self._kernel_fn, x, y[:, None])
+        result = predict(x_test=x2, get="ntk", compute_cov=spread)
+        jax.block_until_ready(result)
+        seconds = time.perf_counter() - start
+        if not spread:
+            return seconds, {"mean": np.asarray(result)[:, 0]}
+        mean, variance = np.asarray(result.mean)[:, 0], np.diagonal(result.covariance)
+        return seconds, {"mean": mean, "variance": variance}
+
+
 def run_once(options: argparse.Namespace) -> None:
     """Evaluate one problem from files and write its kernels and timings."""
     problem = Problem(json.loads(options.arch.read_text()), options.inputs)
@@ -108,6 +143,7 @@ class Server:
 
     def __init__(self) -> None:
         self._problem: Problem | None = None
+        self._posteriors: Posteriors | None = None
         self._running = True
 
     def serve(self, requests: Iterable[str], replies: TextIO) -> None:
@@ -136,6 +172,12 @@ class Server:
                 kernels: dict[str, Any] = {**self._loaded().kernels()}
                 np.savez(request["npz"], **kernels)
                 return {}
+            case "posterior":
+                if self._posteriors is None or self._posteriors.arch != request["arch"]:
+                    self._posteriors = Posteriors(request["arch"])
+                seconds, values = self._posteriors.predict(request["npz"], request["spread"])
+                np.savez(request["out"], **values)
+                return {"seconds": seconds}
             case "quit":
                 self._running = False
                 return {}
