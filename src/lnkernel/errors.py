@@ -260,3 +260,18 @@ class NotATheoremWarning(UserWarning):
     >>> b.is_theorem, caught[0].category.__name__
     (False, 'NotATheoremWarning')
     """
+
+
+class CertificateError(LnkernelError, ArithmeticError):
+    """A statement that could not be proved, or a file that is no certificate.
+
+    >>> import lnkernel as lnk
+    >>> from lnkernel.bound.certificate import certify_bound
+    >>> certify_bound(lnk.mlp(), [[1.0]], [1.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.CertificateError: C = sup Θ(x, x) is infinite for this network, ...
+    """
+
+    def __init__(self, problem: str, remedy: str):
+        super().__init__(f"{problem}. {remedy}.")

@@ -181,3 +181,19 @@ def _angle_one(product: fmpz, one: fmpz, two: fmpz) -> tuple[arb, arb, arb, arb]
 
 
 _angle = np.frompyfunc(_angle_one, 3, 4)
+
+
+def ntk_balls(arch: Node, x: np.ndarray, bits: int) -> np.ndarray:
+    """Θ of the points x (n, d) as an array of balls of `bits` bits, (n, n)."""
+    n = len(x)
+    out = np.empty((n, n), dtype=object)
+    with working_precision(bits):
+        raw, centred = _inputs(arch, x)
+        network, num = exactly(arch), Balls(bits)
+        for rows in _rows(n):
+            columns = slice(rows.start, n)
+            values = _through(network, num, raw, centred, rows, columns).ntk
+            shape = rows.stop - rows.start, n - rows.start
+            out[rows, columns] = np.broadcast_to(np.asarray(values), shape)
+            out[columns, rows] = out[rows, columns].T
+    return out

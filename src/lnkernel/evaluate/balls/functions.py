@@ -269,7 +269,7 @@ def spherical(freedom: int, bits: int) -> Callable[[arb], tuple[arb, arb, arb]]:
 
 
 @lru_cache(maxsize=4096)
-def _sphere_top(freedom: int, bits: int) -> tuple[arb, arb]:
+def sphere_top(freedom: int, bits: int) -> tuple[arb, arb]:
     with working_precision(bits + GUARD):
         root = exact(Fraction(freedom + 1, 2)).gamma() / exact(Fraction(freedom, 2)).gamma()
         slope = arb(0) if freedom == 1 else exact(Fraction(freedom - 1, freedom - 2))
@@ -277,14 +277,14 @@ def _sphere_top(freedom: int, bits: int) -> tuple[arb, arb]:
 
 
 def _sphere(freedom: int, m: arb, bits: int) -> tuple[arb, arb, arb]:
-    top = _sphere_top(freedom, bits)[1]
+    top = sphere_top(freedom, bits)[1]
     if m.is_zero() or m == 1:
         sign = 1 if m.is_zero() else -1
         return arb(1 - sign), arb(sign), top
     nearest = m if m < 0.5 else 1 - m
     extra = -2 * int(nearest.log().lower().mid().floor().fmpz())
     with working_precision(bits + GUARD + extra):
-        factor = _sphere_top(freedom, bits + extra)[0]
+        factor = sphere_top(freedom, bits + extra)[0]
         rho, half = 1 - 2 * m, arb(0.5)
         square, third = rho * rho, exact(Fraction(freedom, 2)) + 1
         value = factor * rho * square.hypgeom_2f1(half, half, third)

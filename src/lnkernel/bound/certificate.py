@@ -1,0 +1,396 @@
+r"""Certificates: the bound on a trained network's output, proved, saved, and checked again.
+
+For every x, with $f(x) = \Theta(x, X)\,\Theta(X, X)^{-1} y$,
+
+    |f(x)| <= sqrt(C y^T Theta^-1 y) <= max|y| sqrt(C n/lambda_min),    C = sup_x Theta(x, x).
+
+A certificate states numbers for C, λ_min and $y^T\Theta^{-1}y$, rounded so that these inequalities
+hold with them in exact arithmetic, and carries the architecture and the data, bit by bit.
+`verify` proves each statement again, from the architecture and the data alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.arch.flow import check_network
+from lnkernel.bound.certified_arch import described, rebuilt
+from lnkernel.bound.certified_spectrum import (
+    EnclosedGram,
+    eigenvalue_floor,
+    is_above,
+    quadratic_ceiling,
+)
+from lnkernel.bound.certified_sup import Enclosure, supremum, up
+from lnkernel.errors import CertificateError, InputError
+from lnkernel.gram import boundary
+from lnkernel.gram.structure import centres_input
+
+FORMAT = 1
+RTOL = 1e-8
+LONG = 300  # points from which on a progress bar is shown
+SLACK = 2.0**-36  # of y^T Theta^-1 y, so that another machine's rounding proves it as well
+
+
+def sup_diagonal_enclosure(
+    arch: Node, rtol: float = RTOL, progress: Any = None
+) -> tuple[Enclosure, float]:
+    r"""$C = \sup_x \Theta(x, x)$, proved to lie between two numbers; and where.
+
+    Returns the enclosure and the norm $|x|/\sqrt d$ of an input that reaches its lower end (or
+    infinity). (inf, inf) where Θ(x, x) is unbounded. Where a LayerNorm acts on the raw input,
+    the norm is that of the centred input.
+
+    Args:
+        arch: a network.
+        rtol: how wide the enclosure may be, relatively.
+        progress: a function that is called with the width that remains, or None.
+
+    >>> import lnkernel as lnk
+    >>> C, norm = sup_diagonal_enclosure(lnk.mlp(hidden=2, norm="last"))
+    >>> C.lower <= 3.0100000000000005 <= C.upper, C.upper / C.lower < 1 + 1e-15, norm
+    (True, True, inf)
+    """
+    check_network(arch)
+    if not 0 < rtol < 1:
+        raise InputError("rtol", "a number between 0 and 1", repr(rtol), "Write rtol=1e-8")
+    return tuple(supremum(arch, rtol, progress=progress))  # type: ignore[return-value]
+
+
+def lambda_min_lower(arch: Node, X: Any, progress: Any = None) -> float:
+    r"""A number that $\lambda_{min}(\Theta(X, X))$ is proved not to be below.
+
+    `progress` is a function that is called with the number of entries just enclosed, or None.
+
+    >>> import lnkernel as lnk
+    >>> 2.006 < lambda_min_lower(lnk.mlp(norm="first"), [[1.0], [-1.0]]) < 2.007
+    True
+    """
+    return eigenvalue_floor(EnclosedGram(check_network(arch), _points(arch, X), progress))
+
+
+def quadratic_form_upper(arch: Node, X: Any, y: Any, lambda_low: float) -> float:
+    r"""A number that $y^T \Theta(X, X)^{-1} y$ is proved not to exceed, for each column of y.
+
+    Args:
+        lambda_low: a proved lower bound of λ_min, as `lambda_min_lower` gives it.
+
+    >>> import lnkernel as lnk
+    >>> arch, X = lnk.mlp(norm="first"), [[1.0], [-1.0]]
+    >>> low = lambda_min_lower(arch, X)
+    >>> 0.4938 < quadratic_form_upper(arch, X, [1.0, 1.0], low) < 0.4939
+    True
+    """
+    x = _points(arch, X)
+    return quadratic_ceiling(EnclosedGram(check_network(arch), x), _targets(y, x), lambda_low)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement of a certificate, and whether it was proved."""
+
+    statement: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `Certificate.verify` has found. It is true if every statement was proved."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def valid(self) -> bool:
+        return all(finding.holds for finding in self.findings)
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+    def __str__(self) -> str:
+        rows = [f"  {'proved' if f.holds else 'FAILED'}: {f.statement}" for f in self.findings]
+        end = (
+            "The certificate is valid: every statement was proved again, from the data alone."
+            if self.valid
+            else "The certificate is NOT valid."
+        )
+        return "\n".join([*rows, end])
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    r"""Proved numbers for the bound of one network and one data set. `certify_bound` makes it.
+
+    Attributes:
+        arch, X, y: the network and the data, exactly; y has shape (n, outputs).
+        C: encloses sup Θ(x, x).
+        lambda_min_lower: λ_min(Θ(X, X)) is at least this.
+        quadratic_upper: $y^T \Theta^{-1} y$ is at most this (the largest, with several outputs).
+        rkhs_upper: $\sqrt{C\,y^T\Theta^{-1}y}$ is at most this, and so is |f(x)|, for every x.
+        sharp_upper: $\max|y|\sqrt{C n/\lambda_{min}}$ is at most this.
+        n, max_abs_y: of the data.
+        rtol: how closely C was to be enclosed.
+        made_with: the versions that made it.
+        digest: of all the others, as they were when it was made.
+    """
+
+    arch: Node
+    X: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
+    C: Enclosure
+    lambda_min_lower: float
+    quadratic_upper: float
+    rkhs_upper: float
+    sharp_upper: float
+    n: int
+    max_abs_y: float
+    rtol: float = RTOL
+    made_with: dict[str, str] = field(default_factory=dict, repr=False)
+    digest: str = field(default="", repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON. Every number is in hexadecimal, so that none is rounded."""
+        Path(path).write_text(json.dumps(self._content() | {"digest": self.digest}, indent=1))
+
+    @staticmethod
+    def load(path: str | Path) -> Certificate:
+        """Read what `save` has written. Nothing is checked yet: that is what `verify` is for."""
+        try:
+            data = json.loads(Path(path).read_text())
+        except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+            raise CertificateError(
+                f"{path} is not a JSON file ({problem})", "Name a file that Certificate.save wrote"
+            ) from None
+        try:
+            return _from_content(data)
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            if isinstance(problem, CertificateError):
+                raise
+            raise CertificateError(
+                f"{path} is not a certificate of this version ({type(problem).__name__}: {problem})",
+                "Name a file that Certificate.save wrote",
+            ) from None
+
+    def verify(self, progress: bool | None = None) -> Verdict:
+        """Prove every statement again, from the architecture and the data alone.
+
+        The stored numbers are claims to be proved, and no intermediate result is stored. The
+        digest tells in addition whether anything at all was changed since it was made.
+        """
+        with _Bar(progress, self.n) as bar:
+            gram = EnclosedGram(self.arch, self.X, bar.update)
+            low = self.lambda_min_lower
+            positive = is_above(gram, low)
+            quadratic = quadratic_ceiling(gram, self.y, low) if positive else math.inf
+        sup = supremum(self.arch, self.rtol, at_most=self.C.upper).enclosure
+        rkhs, sharp = _bounds(self.C.upper, low, self.quadratic_upper, self.n, self.max_abs_y)
+        findings = (
+            Finding("nothing was changed since it was made", self.digest == self._digest()),
+            Finding(
+                f"the data are n = {self.n} points with max|y| = {self.max_abs_y:.17g}",
+                len(self.X) == len(self.y) == self.n
+                and float(np.abs(self.y).max()) == self.max_abs_y,
+            ),
+            Finding(f"C = sup Θ(x, x) <= {self.C.upper:.17g}", sup.upper <= self.C.upper),
+            Finding(f"C = sup Θ(x, x) >= {self.C.lower:.17g}", self._reaches()),
+            Finding(f"the smallest eigenvalue of Θ(X, X) is >= {low:.17g}", positive),
+            Finding(
+                f"y^T Θ(X, X)^-1 y <= {self.quadratic_upper:.17g}",
+                quadratic <= self.quadratic_upper,
+            ),
+            Finding(
+                f"so |f(x)| <= sqrt(C y^T Θ^-1 y) <= {self.rkhs_upper:.17g} for every x",
+                positive and rkhs <= self.rkhs_upper,
+            ),
+            Finding(
+                f"and max|y| sqrt(C n/lambda_min) <= {self.sharp_upper:.17g}",
+                positive and sharp <= self.sharp_upper,
+            ),
+        )
+        return Verdict(findings)
+
+    def _reaches(self) -> bool:
+        """Whether some x is proved to have Θ(x, x) at least C.lower."""
+        return supremum(self.arch, self.rtol).enclosure.lower >= self.C.lower
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "lnkernel certificate": FORMAT,
+            "statement": "for every x: |Theta(x, X) Theta(X, X)^-1 y| <= rkhs_upper <= sharp_upper",
+            "method": "C: bisection in ball arithmetic; lambda_min: Cholesky factorisation with "
+            "rigorous rounding errors (Rump 2006), or balls; y^T Theta^-1 y: residual bound",
+            "architecture": described(self.arch),
+            "architecture in words": repr(self.arch),
+            "X": [[float(t).hex() for t in row] for row in self.X],
+            "y": [[float(t).hex() for t in row] for row in self.y],
+            "C": [self.C.lower.hex(), self.C.upper.hex()],
+            **{name: getattr(self, name).hex() for name in _NUMBERS},
+            "n": self.n,
+            "made with": self.made_with,
+        }
+
+    def _digest(self) -> str:
+        text = json.dumps(self._content(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_NUMBERS = (
+    "lambda_min_lower",
+    "quadratic_upper",
+    "rkhs_upper",
+    "sharp_upper",
+    "max_abs_y",
+    "rtol",
+)
+
+
+def certify_bound(
+    arch: Node, X: Any, y: Any, rtol: float = RTOL, progress: bool | None = None
+) -> Certificate:
+    r"""Prove the bound on |f(x)| for every x, with all rounding errors accounted for.
+
+    Args:
+        arch: a network with a normalisation, so that C is finite.
+        X: points, (n, d).
+        y: targets, (n,) or (n, outputs); with several outputs the bounds hold for each.
+        rtol: how closely to enclose C.
+        progress: whether to show a progress bar; by default for 300 points and more.
+
+    >>> import lnkernel as lnk
+    >>> made = certify_bound(lnk.mlp(norm="first"), [[1.0], [-1.0]], [1.0, 1.0])
+    >>> round(made.rkhs_upper, 6), round(made.sharp_upper, 6), bool(made.verify())
+    (1.223192, 1.737881, True)
+    """
+    check_network(arch)
+    x = _points(arch, X)
+    targets = _targets(y, x)
+    C, _ = sup_diagonal_enclosure(arch, rtol)
+    if not math.isfinite(C.upper):
+        raise CertificateError(
+            "C = sup Θ(x, x) is infinite for this network, or could not be bounded, so there is no "
+            "bound to certify",
+            "Put a LayerNorm before the last layer",
+        )
+    with _Bar(progress, len(x)) as bar:
+        gram = EnclosedGram(arch, x, bar.update)
+        low = eigenvalue_floor(gram)
+        quadratic = quadratic_ceiling(gram, targets, low) * (1 + SLACK)
+    largest = float(np.abs(targets).max())
+    rkhs, sharp = _bounds(C.upper, low, quadratic, len(x), largest)
+    return _sealed(
+        Certificate(
+            arch=arch,
+            X=x,
+            y=targets,
+            C=C,
+            lambda_min_lower=low,
+            quadratic_upper=quadratic,
+            rkhs_upper=rkhs,
+            sharp_upper=sharp,
+            n=len(x),
+            max_abs_y=largest,
+            rtol=float(rtol),
+            made_with=_versions(),
+        )
+    )
+
+
+def _sealed(made: Certificate) -> Certificate:
+    object.__setattr__(made, "digest", made._digest())
+    return made
+
+
+def _bounds(C: float, low: float, quadratic: float, n: int, largest: float) -> tuple[float, float]:
+    """Both bounds, rounded up."""
+    from flint import arb
+
+    from lnkernel.evaluate.balls.numbers import BITS, working_precision
+
+    if not (low > 0 and C >= 0 and quadratic >= 0):
+        return math.inf, math.inf
+    with working_precision(BITS):
+        sharp = arb(largest) * (arb(C) * n / arb(low)).sqrt()
+        return up((arb(C) * arb(quadratic)).sqrt()), up(sharp)
+
+
+def _points(arch: Node, X: Any) -> np.ndarray:
+    points = np.array(boundary.as_points("X", X), dtype=np.float64)
+    if centres_input(check_network(arch)):
+        boundary.check_centred(points)
+    return points
+
+
+def _targets(y: Any, x: np.ndarray) -> np.ndarray:
+    given = np.asarray(y)
+    targets = np.array(boundary.as_points("y", given[:, None] if given.ndim == 1 else given))
+    if len(targets) != len(x):
+        raise InputError(
+            "y",
+            f"one target for each of the {len(x)} points of X",
+            f"{len(targets)} targets",
+            "Check that X and y belong together",
+        )
+    return targets.astype(np.float64)
+
+
+def _from_content(data: Any) -> Certificate:
+    if data["lnkernel certificate"] != FORMAT:
+        raise ValueError(f"format {data['lnkernel certificate']!r}")
+    rows = {
+        name: np.array([[float.fromhex(t) for t in row] for row in data[name]]) for name in "Xy"
+    }
+    made = Certificate(
+        arch=rebuilt(data["architecture"]),
+        X=boundary.as_points("X", rows["X"]),
+        y=boundary.as_points("y", rows["y"]),
+        C=Enclosure(*(float.fromhex(t) for t in data["C"])),
+        **{name: float.fromhex(data[name]) for name in _NUMBERS},
+        n=int(data["n"]),
+        made_with=dict(data["made with"]),
+        digest=str(data["digest"]),
+    )
+    same = {key: value for key, value in data.items() if key != "digest"} == made._content()
+    # words that the numbers do not carry (and numbers written otherwise) were changed
+    return made if same else _with_digest(made, "")
+
+
+def _with_digest(made: Certificate, digest: str) -> Certificate:
+    object.__setattr__(made, "digest", digest)
+    return made
+
+
+def _versions() -> dict[str, str]:
+    packages = ("python-flint", "numpy", "scipy")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+class _Bar:
+    """A progress bar over the entries of the matrix, where there are many of them."""
+
+    def __init__(self, wanted: bool | None, n: int):
+        self.shown = n >= LONG if wanted is None else wanted and n >= LONG
+        self.total, self.bar = n * (n + 1) // 2, None
+
+    def __enter__(self) -> _Bar:
+        if self.shown:
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=self.total, unit="entries", desc="enclosing the kernel")
+        return self
+
+    def update(self, count: int) -> None:
+        if self.bar is not None:
+            self.bar.update(count)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

@@ -1,0 +1,65 @@
+"""Architectures as JSON: names of layers and their exact hyperparameters, read without `eval`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from lnkernel import arch as layers
+from lnkernel.arch import Node
+from lnkernel.arch.flow import check_network
+from lnkernel.errors import CertificateError, LnkernelError
+
+KNOWN: dict[str, Any] = {
+    name: made
+    for name, made in ((name, getattr(layers, name)) for name in layers.__all__)
+    if isinstance(made, type) and dataclasses.is_dataclass(made)
+}
+
+
+def described(arch: Node) -> dict[str, Any]:
+    """The architecture as plain data; floats are written in hexadecimal, which is exact.
+
+    >>> import lnkernel as lnk
+    >>> described(lnk.Dense(8, W_std=1.5))
+    {'layer': 'Dense', 'width': 8, 'W_std': '0x1.8000000000000p+0', 'b_std': '0x0.0p+0'}
+    """
+    fields = {f.name: getattr(arch, f.name) for f in dataclasses.fields(arch)}  # type: ignore[arg-type]
+    return {"layer": type(arch).__name__, **{name: _plain(v) for name, v in fields.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [described(part) for part in value]
+    return value if isinstance(value, bool | int) else float(value).hex()
+
+
+def rebuilt(data: Any) -> Node:
+    """The architecture that `described` has written down, checked as a network."""
+    try:
+        return check_network(_read(data))
+    except (LnkernelError, TypeError, ValueError, KeyError, AttributeError) as problem:
+        if isinstance(problem, CertificateError):
+            raise
+        raise CertificateError(
+            f"the architecture in the file cannot be rebuilt ({problem})",
+            "Make the certificate again with the version of lnkernel that is installed",
+        ) from None
+
+
+def _read(data: Any) -> Node:
+    name = data["layer"]
+    if name not in KNOWN:
+        raise CertificateError(
+            f"the file names a layer {name!r} that lnkernel does not know",
+            f"Layers are {', '.join(sorted(KNOWN))}",
+        )
+    values = {key: _value(value) for key, value in data.items() if key != "layer"}
+    made: Node = KNOWN[name](**values)
+    return made
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_read(part) for part in value)
+    return float.fromhex(value) if isinstance(value, str) else value
