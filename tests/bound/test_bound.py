@@ -6,6 +6,7 @@ import dataclasses
 import math
 import warnings
 
+import jax
 import mpmath
 import numpy as np
 import oracle
@@ -246,3 +247,18 @@ def test_rounding_noise_is_no_eigenvalue() -> None:
     X = X6 * np.array([1, 1, 1, 1, 1, 1e10])[:, None]
     with pytest.raises(UnresolvedEigenvalueError, match="rounding noise"):
         lnk.bound(PLAIN, X, Y6)
+
+
+def test_in_64_bit_mode() -> None:
+    b = lnk.bound(FIRST, X6, Y6)
+    with jax.enable_x64(True):
+        again = lnk.bound(FIRST, jax.numpy.asarray(X6), jax.numpy.asarray(Y6))
+        at = again.at(X6)
+    assert isinstance(at, jax.Array) and at.dtype == np.float64
+    assert again.value == b.value and np.array_equal(np.asarray(at), b.at(X6))
+
+
+@pytest.mark.parametrize("arch, noise", [(FIRST, 0.1), (PLAIN, 0.0)], ids=["noise", "infinite"])
+def test_what_cannot_be_certified(arch: lnk.Node, noise: float) -> None:
+    with pytest.raises(InputError, match=r"^certify: expected .* certify=False"):
+        lnk.bound(arch, X6, Y6, noise=noise, certify=True)

@@ -43,7 +43,9 @@ def data_sets(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "name", ["first", "last, degree 3/4", pytest.param("pre-LN", marks=pytest.mark.slow)]
+)
 def test_the_chain(name: str, noise: float) -> None:
     arch = ARCHITECTURES[name]
 

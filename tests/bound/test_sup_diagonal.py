@@ -135,6 +135,50 @@ def test_nothing_is_above_what_the_search_finds(arch: lnk.Node) -> None:
     assert max(exact_diagonal(arch, Fraction(10.0**p)) for p in powers) <= c.value * (1 + 1e-14)
 
 
+@pytest.mark.parametrize("norm", [lnk.LayerNorm(eps=0.1), lnk.RMSNorm(eps=0.1)])
+def test_norm_on_the_raw_input(norm: lnk.Node) -> None:
+    """For LayerNorm the norm is the standard deviation of the coordinates."""
+    arch = lnk.serial(norm, *lnk.mlp(hidden=1).layers)
+    c = lnk.sup_diagonal(arch)
+    # far out the input has length 1: K = Θ = 2.01, halved by ReLU, then K = 2.02 and Θ = K + 2.01
+    assert c.method == "monotone" and c.value == pytest.approx(4.03, rel=1e-14)
+    expected = [float(exact_diagonal(arch, Fraction(r * r))) for r in (0.25, 4.0)]
+    assert c.profile([0.25, 4.0]) == pytest.approx(expected, rel=1e-14)
+
+
+EPS = st.sampled_from([0.0, 1e-5, 0.1])
+
+
+@st.composite
+def branched(draw: st.DrawFn) -> lnk.Serial:
+    """Residual blocks and trainable biases, ended by a norm; biases keep Θ(0, 0) finite."""
+
+    def dense_layer() -> lnk.Dense:
+        return lnk.Dense(8, draw(WIDTHS), draw(st.sampled_from([1e-3, 0.1, 2.0])))
+
+    layers: list[lnk.Node] = [dense_layer()]
+    for _ in range(draw(st.integers(1, 2))):
+        norm = lnk.LayerNorm(draw(EPS), scale=draw(st.booleans()), bias=draw(st.booleans()))
+        block = [norm, draw(ACTS), dense_layer()]
+        layers += [lnk.residual(*block)] if draw(st.booleans()) else block
+    return lnk.serial(*layers, lnk.LayerNorm(draw(EPS), bias=True), lnk.Dense(1))
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(branched(), st.lists(st.floats(-25, 25), min_size=20, max_size=20))
+def test_no_norm_beats_the_search(arch: lnk.Serial, powers: list[float]) -> None:
+    c = lnk.sup_diagonal(arch)
+    inside = 0 < c.attained_at < math.inf
+    if inside:
+        powers = powers + [2 * math.log10(c.attained_at) + step for step in (-0.1, -1e-3, 1e-3)]
+    seen = max(exact_diagonal(arch, Fraction(10.0**power)) for power in powers)
+    assert seen <= c.value * (1 + 1e-13)
+    if inside:  # and the value is one that is taken
+        there = exact_diagonal(arch, Fraction(c.attained_at) ** 2)
+        assert float(there) == pytest.approx(c.value, rel=1e-13)
+
+
 def test_search_finds_a_narrow_peak_between_two_ends() -> None:
     def hump(norms: np.ndarray) -> np.ndarray:
         return 1 + np.exp(-((np.log10(norms) - 17.3) ** 2) / 0.1**2)

@@ -195,8 +195,6 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 def _certified(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: float
 ) -> tuple[Ingredients, SupDiagonal, Any]:
-    from lnkernel.bound.certificate import certify_bound
-
     if noise:
         raise InputError(
             "certify",
@@ -211,6 +209,8 @@ def _certified(
             "one whose C is infinite",
             "Put a LayerNorm before the last layer, or use certify=False",
         )
+    from lnkernel.bound.certificate import certify_bound
+
     made = certify_bound(sup.arch, x, y[:, 0] if y.shape[1] == 1 else y)
     lower, C = float(made.C.lower), float(made.C.upper)
     native = _up(math.sqrt(float(made.quadratic_upper)))
