@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow lint types demo accuracy gram tightness peers clean
+.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness peers clean
 
 setup: .venv/installed
 
@@ -32,6 +32,9 @@ accuracy: setup  ## error of every kernel against 50 digits
 
 gram: setup peers  ## speed of the Gram matrix beside neural-tangents
 	$(BIN)/python -m benchmarks.gram
+
+posterior: setup peers  ## speed and error of the posterior beside neural-tangents
+	$(BIN)/python -m benchmarks.posterior
 
 tightness: setup  ## each bound beside the true supremum of the mean
 	$(BIN)/python -m benchmarks.bound_tightness
