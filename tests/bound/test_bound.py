@@ -61,7 +61,7 @@ def test_the_example(sine: lnk.Bound) -> None:
 
 def test_words(sine: lnk.Bound) -> None:
     text = str(sine)
-    for part in ("at most 1377.65", "3.03", "0.000159644", "100 points", "27.05", "s = 7.25"):
+    for part in ("at most 1377.66", "3.03", "0.000159644", "100 points", "27.05", "s = 7.25"):
         assert part in text
     assert "A theorem, evaluated in float64" in text
 

@@ -16,6 +16,7 @@ POINTS, DIMENSION = 6, 10
 BLOCK = lnk.residual(lnk.LayerNorm(), lnk.Dense(8, b_std=0.3), lnk.Relu(), lnk.Dense(8))
 ARCHITECTURES = {
     "first": lnk.mlp(hidden=2, norm="first"),
+    "last": lnk.mlp(hidden=2, norm="last"),
     "last, degree 3/4": lnk.mlp(hidden=2, norm="last", activation=lnk.RectifiedPower(0.75)),
     "pre-LN": lnk.serial(lnk.Dense(8, b_std=0.1), BLOCK, lnk.LayerNorm(), lnk.Dense(1)),
 }
@@ -44,7 +45,12 @@ def data_sets(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize(
-    "name", ["first", "last, degree 3/4", pytest.param("pre-LN", marks=pytest.mark.slow)]
+    "name",
+    [
+        "first",
+        "last",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("last, degree 3/4", "pre-LN")),
+    ],
 )
 def test_the_chain(name: str, noise: float) -> None:
     arch = ARCHITECTURES[name]

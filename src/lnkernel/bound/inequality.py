@@ -17,6 +17,7 @@ from lnkernel.bound.interpolant import Interpolant, interpolant
 from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.data import as_data, as_inputs
+from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gram.boundary import handed_out, x64_is_on
 from lnkernel.gram.kernel import ntk
 
@@ -148,6 +149,7 @@ def bound(
     data = as_data(X, y)
     sup = sup_diagonal(arch)
     if certify:
+        refuse_duplicates(data)
         ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
     else:
         ingredients, certificate = _in_float64(sup, interpolant(sup.arch, data, noise)), None

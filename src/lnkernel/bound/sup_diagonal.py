@@ -12,6 +12,7 @@ import numpy as np
 from lnkernel.arch import Activation, LayerNorm, Node, Parallel
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.bound import growth as asymptotics
+from lnkernel.bound.digits import at_most
 from lnkernel.bound.growth import Growth
 from lnkernel.bound.search import Peak, highest
 from lnkernel.errors import ArchitectureError, InputError
@@ -90,8 +91,9 @@ class SupDiagonal:
     def _headline(self) -> str:
         if math.isinf(self.value):
             return "C = sup Θ(x, x) = ∞."
-        kind = "a rigorous upper bound" if self.certified else "in float64"
-        return f"C = sup Θ(x, x) = {self.value:.10g} ({kind})."
+        if self.certified:
+            return f"C = sup Θ(x, x) ≤ {at_most(self.value, 10)}, proved."
+        return f"C = sup Θ(x, x) = {self.value:.10g}, in float64."
 
     def _reason(self) -> str:
         if self.growth is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from lnkernel.bound.digits import at_least, at_most
+
 if TYPE_CHECKING:
     from lnkernel.bound.inequality import Bound
 
@@ -34,7 +36,7 @@ def _statement(b: Bound) -> str:
         else "A theorem, evaluated in float64: rounding errors are not accounted for."
     )
     return (
-        f"{mean[0].upper()}{mean[1:]} is at most {b.value:.6g} in absolute value for every x, "
+        f"{mean[0].upper()}{mean[1:]} is at most {at_most(b.value)} in absolute value for every x, "
         f"however far from the data. {proof}"
     )
 
@@ -45,11 +47,11 @@ def _ingredients(b: Bound) -> list[tuple[str, str]]:
     literal = f"s·C·max|y|/(λ_min·n) with s = {b.s:.6g}"
     formula = f"{FORMULAS[b.form]}, that is {literal}" if b.form in FORMULAS else literal
     matrix = "Θ(X, X)" if b.noise == 0 else f"Θ(X, X) + {b.noise:.6g}·I"
-    lam = f"at least {b.lambda_min:.6g}" if b.certified else f"{b.lambda_min:.6g}"
+    lam = f"at least {at_least(b.lambda_min)}" if b.certified else f"{b.lambda_min:.6g}"
     error = "" if b.lambda_error == 0 else f" ± {b.lambda_error:.1g}"
     native = "yᵀΘ⁻¹y)" if b.noise == 0 else "aᵀΘa) with a = (Θ + noise·I)⁻¹y"
     rows = [
-        ("B", f"{b.value:.6g} = {formula}" if math.isfinite(b.C) else f"{b.value:.6g}"),
+        ("B", f"{at_most(b.value)} = {formula}" if math.isfinite(b.C) else at_most(b.value)),
         ("C", " ".join(str(b.sup).removeprefix("C = ").split())),
         ("λ_min", f"{lam}{error}, the smallest eigenvalue of {matrix}"),
         ("n", f"{b.n} point{'' if b.n == 1 else 's'}"),
@@ -57,6 +59,6 @@ def _ingredients(b: Bound) -> list[tuple[str, str]]:
     ]
     if 0 < b.rkhs < math.inf:
         rows.append(
-            ("rkhs", f"{b.rkhs:.6g} = √(C·{native}, the tightest bound; use it where you can")
+            ("rkhs", f"{at_most(b.rkhs)} = √(C·{native}, the tightest bound; use it where you can")
         )
     return rows
