@@ -50,12 +50,36 @@ class Spherical(NamedTuple):
 
 
 class Arithmetic(Protocol):
-    """The operations beyond `+ - *`."""
+    """The operations beyond `+ - *`.
+
+    Squared lengths may be numbers of a kind of their own, with more digits and a larger range:
+    those are what `squared`, `power` and `moment` give, and what `sqrt`, `divide`, `cosines`
+    and `softened` turn into ordinary numbers.
+    """
+
+    # constants
+    def real(self, x: float) -> Number:
+        """A float64 number of the architecture, exactly."""
+        ...
+
+    def moment(self, degree: float) -> Number:
+        r"""$c_p = E[u_+^{2p}] = 2^{p-1}\,\Gamma(p + 1/2)/\sqrt{\pi}$; $(2p-1)!!/2$ for integers."""
+        ...
+
+    def mean_share(self, degree: float) -> Number:
+        r"""$E[u_+^p]/\sqrt{E[u_+^{2p}]} = \Gamma(\frac{p+1}{2})/\sqrt{2\sqrt\pi\,\Gamma(p+\frac12)}$."""
+        ...
 
     # on numbers of a single input
+    def squared(self, x: Number) -> Number:
+        """x^2 as a squared length."""
+        ...
+
     def sqrt(self, x: Number) -> Number: ...
 
-    def power(self, x: Number, degree: float) -> Number: ...
+    def power(self, x: Number, degree: float) -> Number:
+        """A squared length to a real power; 0 stays 0 if the power is positive."""
+        ...
 
     def cosines(self, leg_square: Number, other: Number) -> Cosines: ...
 

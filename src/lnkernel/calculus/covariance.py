@@ -11,8 +11,8 @@ root. Here every small quantity is carried itself:
 * $e = (r_1 - r_2)/(r_1 + r_2)$, the relative difference of the lengths; None where the
   states are so far apart that the rounded lengths tell it.
 
-Squared lengths may overflow to infinity or underflow to zero inside a network: nothing else
-depends on their size, except next to a bias or an eps, where the limit is exact.
+Squared lengths may be infinite: nothing else depends on their size, except next to a bias or
+an eps, where the limit is exact.
 Every operation below is a sum of non-negative terms in $w$, $z$ and the rest.
 """
 
@@ -66,11 +66,10 @@ class Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
 
 
-def scaled(cov: Covariance, factor: Number) -> Covariance:
+def scaled(num: Arithmetic, cov: Covariance, factor: Number) -> Covariance:
     """Both states multiplied by one number."""
-    first, second = (
-        dataclasses.replace(x, q=factor * (factor * x.q)) for x in (cov.first, cov.second)
-    )
+    square = num.squared(factor)
+    first, second = (dataclasses.replace(x, q=square * x.q) for x in (cov.first, cov.second))
     return cov.with_lengths(first, second, cov.e)
 
 
@@ -156,8 +155,8 @@ def orthogonal_sum(num: Arithmetic, parts: Sequence[Covariance]) -> tuple[Covari
     """
     first = _total_length(num, [part.first for part in parts])
     second = _total_length(num, [part.second for part in parts])
-    cos1 = [num.divide(num.sqrt(part.first.q), num.sqrt(first.q)) for part in parts]
-    cos2 = [num.divide(num.sqrt(part.second.q), num.sqrt(second.q)) for part in parts]
+    cos1 = [num.sqrt(num.divide(part.first.q, first.q)) for part in parts]
+    cos2 = [num.sqrt(num.divide(part.second.q, second.q)) for part in parts]
     shares = [x * y for x, y in zip(cos1, cos2, strict=True)]
     sines = 0.0
     for i, part in enumerate(parts):

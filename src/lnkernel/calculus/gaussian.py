@@ -33,24 +33,30 @@ class Image(NamedTuple):
 
 
 def moment(degree: float) -> float:
-    r"""$c_p = E[u_+^{2p}] = 2^{p-1}\,\Gamma(p + 1/2)/\sqrt{\pi}$, exact for integers: $(2p-1)!!/2$."""
+    r"""$c_p = E[u_+^{2p}] = 2^{p-1}\,\Gamma(p + 1/2)/\sqrt{\pi}$ in float64; exact for integers."""
     if float(degree).is_integer() and degree >= 0:
         return math.prod(range(1, 2 * int(degree), 2)) / 2
     return 2 ** (degree - 1) * math.gamma(degree + 0.5) / math.sqrt(math.pi)
 
 
-def growth(degree: float) -> float:
+def growth(num: Arithmetic, degree: float) -> Number:
     r"""$p^2 c_{p-1}/c_p = p^2/(2p-1)$: what one activation makes of Θ/K on the diagonal."""
-    return degree * degree / (2 * degree - 1)
+    p = num.real(degree)
+    return p * p / (2 * p - 1)
+
+
+def size(num: Arithmetic, layer: Activation, degree: float) -> Number:
+    r"""$(a^2+b^2)\,c_p$, as a squared length."""
+    sides = [num.squared(side) for side in (layer.a, layer.b) if not known_zero(side)]
+    return num.moment(degree) * sum(sides[1:], sides[0])
 
 
 def mean_share(num: Arithmetic, layer: Activation) -> Number:
     r"""$E\phi/\sqrt{E\phi^2}$, the same for every input; squared it is
     $\frac{(a+b)^2}{a^2+b^2}\,\frac{\Gamma((p+1)/2)^2}{2\sqrt\pi\,\Gamma(p+1/2)}$ ($1/\pi$ for ReLU).
     """
-    p, a, b = layer.degree, layer.a, layer.b
-    gammas = math.gamma((p + 1) / 2) / math.sqrt(2 * math.sqrt(math.pi) * math.gamma(p + 0.5))
-    return (a + b) * gammas / num.sqrt(a * a + b * b)
+    a, b = layer.a, layer.b
+    return (a + b) * num.mean_share(layer.degree) / num.sqrt(a * a + b * b)
 
 
 def image(num: Arithmetic, layer: Activation, cov: Covariance) -> Image:

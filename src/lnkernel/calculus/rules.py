@@ -8,6 +8,7 @@ Jacot et al. 2018 (NTK), Lee et al. 2018 and Matthews et al. 2018 (NNGP), Yang 2
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import singledispatch
 
 from lnkernel.arch.activations import Activation, Identity
@@ -55,7 +56,7 @@ def _(layer: Serial, state: State, num: Arithmetic) -> State:
 @rule.register
 def _(layer: Dense, state: State, num: Arithmetic) -> State:
     r"""$K' = \sigma_w^2 K + \sigma_b^2$ and $\Theta' = K' + \sigma_w^2\,(\Theta + g K)$."""
-    cov, share = with_bias(num, scaled(state.total, layer.W_std), layer.b_std)
+    cov, share = with_bias(num, scaled(num, state.total, layer.W_std), layer.b_std)
     o = None if state.o is None else layer.W_std * layer.W_std * state.o
     before = state.averaged
     t = cov.c if known_zero(before) else cov.c + share * before
@@ -67,22 +68,22 @@ def _(layer: Activation, state: State, num: Arithmetic) -> State:
     r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,p^2 K'$, because $u\phi'(u) = p\,\phi(u)$."""
     p, cov = layer.degree, state.total
     image = gaussian.image(num, layer, cov)
-    square = layer.a * layer.a + layer.b * layer.b
-    size = gaussian.moment(p) * square
+    size = gaussian.size(num, layer, p)
     first, second = (Length(size * num.power(x.q, p), x.live) for x in (cov.first, cov.second))
     e = cov.e
     if not (e is None or known_zero(e)):
         e = num.powered_difference(e, p, first.q, second.q)
     total = Covariance(first, second, image.w, image.z, image.c, e, image.never_obtuse)
 
-    t = gaussian.growth(p) * (state.t * image.slope)
+    t = gaussian.growth(num, p) * (state.t * image.slope)
+    degree_square = num.real(p) * num.real(p)
     if state.g:
-        t = t + state.g * p * p * image.c
+        t = t + state.g * degree_square * image.c
     o = state.o
     if o is not None:
-        before = p * p * gaussian.moment(p - 1) * square
-        first_part, second_part = (num.power(x.q, (p - 1) / 2) for x in (cov.first, cov.second))
-        o = o * before * image.slope * first_part * second_part
+        slope_size = gaussian.size(num, layer, p - 1)
+        sides = (num.sqrt(slope_size * num.power(x.q, p - 1)) for x in (cov.first, cov.second))
+        o = o * degree_square * image.slope * math.prod(sides)
 
     share = gaussian.mean_share(num, layer)
     rest = 1 - share * share  # what the mean leaves of E phi^2
@@ -235,8 +236,8 @@ def _summed_means(num: Arithmetic, ends: list[State]) -> tuple[Covariance, Numbe
     long = abs(sum1) + abs(sum2)
     apart = num.where(opposite, abs(sum1) - abs(sum2), _sign(num, sum1) * difference)
     line = Covariance(
-        first=Length(sum1 * sum1, sum1 != 0),
-        second=Length(sum2 * sum2, sum2 != 0),
+        first=Length(num.squared(sum1), sum1 != 0),
+        second=Length(num.squared(sum2), sum2 != 0),
         w=num.where(opposite, 1.0, 0.0),
         z=num.where(opposite, 0.0, 1.0),
         c=num.where(opposite, -1.0, 1.0),

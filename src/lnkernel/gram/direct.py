@@ -23,7 +23,7 @@ import numpy as np
 
 from lnkernel.calculus.state import Kernels
 from lnkernel.gram import pairs
-from lnkernel.gram.structure import Structure, assemble, centres_input
+from lnkernel.gram.structure import Structure, assemble
 
 Array = Any
 Out = tuple[Array, ...]
@@ -112,7 +112,7 @@ def diagonal(
 ) -> Out:
     """The kernels of every point with itself."""
     arch = assemble(structure, varying)
-    points = pairs.prepare(x, centres_input(arch))
+    points = pairs.prepare(arch, x)
     return _named(pairs.diagonal(arch, points, all_live), which)
 
 
@@ -129,7 +129,7 @@ def _prepared(
     structure: Structure, varying: Array, which: tuple[str, ...], all_live: bool, x: Array
 ) -> Prepared:
     arch = assemble(structure, varying)
-    points = pairs.prepare(x, centres_input(arch))
+    points = pairs.prepare(arch, x)
     ends = _named(pairs.diagonal(arch, points, all_live), which)
     n, size = len(x), _tiling(x).size
     index = np.minimum(np.arange(-(-n // size) * size), n - 1)  # the last point fills up
@@ -187,7 +187,7 @@ def _batch(
 ) -> Out:
     """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
     arch = assemble(structure, varying)
-    size = one.raw.square.shape[1]
+    size = one.raw.live.shape[1]
 
     def tile(one: pairs.Points, two: pairs.Points) -> Out:
         values, delicate = pairs.quick(arch, one, two, all_live)
@@ -222,7 +222,7 @@ def _with_care(
     if not delicate:
         return
     rows, columns = (np.concatenate(index) for index in zip(*delicate, strict=True))
-    inside = (rows < len(points.raw.square)) & (columns < len(points2.raw.square))
+    inside = (rows < len(points.raw.live)) & (columns < len(points2.raw.live))
     rows, columns = rows[inside], columns[inside]
     chunk = next((c for c in CHUNKS if c >= len(rows)), CHUNKS[-1])
     for k in range(0, len(rows), chunk):

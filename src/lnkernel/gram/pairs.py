@@ -12,7 +12,7 @@ from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.deep import run
-from lnkernel.gram.structure import needs_difference
+from lnkernel.gram.structure import centres_input, needs_difference, needs_range
 
 Array = Any
 
@@ -24,8 +24,11 @@ class Points(NamedTuple):
     centred: Any  # the same, or None
 
 
-def prepare(x: Array, centre: bool) -> Points:
-    return Points(geometry.prepare(x, False), geometry.prepare(x, True) if centre else None)
+def prepare(arch: Node, x: Array) -> Points:
+    """The points as `arch` needs them."""
+    with_range = needs_range(arch)
+    centred = geometry.prepare(x, True, with_range) if centres_input(arch) else None
+    return Points(geometry.prepare(x, False, with_range), centred)
 
 
 def blocks(arch: Node, points: Points, index: Array) -> Points:
@@ -69,4 +72,4 @@ def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
     kernels = through(arch, total, centred)
-    return Kernels(*(jnp.broadcast_to(k, points.raw.square.shape) for k in kernels))
+    return Kernels(*(jnp.broadcast_to(k, points.raw.live.shape) for k in kernels))

@@ -66,6 +66,13 @@ def needs_difference(arch: Node) -> bool:
     return any(isinstance(layer, (Parallel, RMSNorm)) for layer in layers)
 
 
+def needs_range(arch: Node) -> bool:
+    """Whether squared lengths may leave the range of float64 inside, or their errors grow: with
+    degrees other than 1."""
+    layers = (layer for _, layer, _ in walk(arch, State(Kind.INPUT)))
+    return any(isinstance(layer, Activation) and layer.degree != 1 for layer in layers)
+
+
 def starts_with_bias(arch: Node) -> bool:
     """Whether a Dense with a bias is the first to act on the raw input."""
     layers = arch.layers if isinstance(arch, Serial) else (arch,)

@@ -16,7 +16,7 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
-from lnkernel.gram.structure import centres_input, starts_with_bias
+from lnkernel.gram.structure import centres_input, needs_range, starts_with_bias
 
 Array = Any
 SHORT = 1e-100
@@ -26,8 +26,8 @@ def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     """All pairs of x and x2, (n, m)."""
     if starts_with_bias(arch):
         x, x2 = _off_zero(x), _off_zero(x2)
-    total = _covariance(x, x2, False)
-    centred = _covariance(x, x2, True) if centres_input(arch) else None
+    total = _covariance(arch, x, x2, False)
+    centred = _covariance(arch, x, x2, True) if centres_input(arch) else None
     kernels = pairs.through(arch, total, centred)
     return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
 
@@ -35,11 +35,11 @@ def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
 def diagonal(arch: Node, x: Array) -> Kernels:
     """Every point with itself, (n,)."""
     x = _off_zero(x) if starts_with_bias(arch) else x
-    return pairs.diagonal(arch, pairs.prepare(x, centres_input(arch)), all_live=False)
+    return pairs.diagonal(arch, pairs.prepare(arch, x), all_live=False)
 
 
-def _covariance(x: Array, x2: Array, centre: bool) -> Covariance:
-    one, two = geometry.prepare(x, centre), geometry.prepare(x2, centre)
+def _covariance(arch: Node, x: Array, x2: Array, centre: bool) -> Covariance:
+    one, two = (geometry.prepare(points, centre, needs_range(arch)) for points in (x, x2))
     return geometry.careful_matrix(one, two, centre)
 
 

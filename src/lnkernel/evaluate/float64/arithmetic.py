@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
+from lnkernel.calculus.gaussian import moment
+from lnkernel.evaluate.float64 import tables
 from lnkernel.evaluate.float64 import tails as gaussian
 from lnkernel.evaluate.float64.elementary import divide
-from lnkernel.evaluate.float64.precise import Precise, plain
+from lnkernel.evaluate.float64.powers import power
+from lnkernel.evaluate.float64.precise import Precise, as_precise, quotient
 
 Array = Any
 
@@ -20,40 +21,48 @@ Array = Any
 class Float64:
     """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`."""
 
-    def sqrt(self, x: Array) -> Array:
-        if isinstance(x, Precise):
-            return _precise_sqrt(x.high, x.low)
-        return _sqrt(jnp.asarray(x, jnp.float64))
+    def real(self, x: float) -> Array:
+        return float(x)
 
-    def power(self, x: Array, degree: float) -> Array:
-        if isinstance(x, Precise) and float(degree).is_integer() and 1 <= degree <= 8:
-            return math.prod([x] * int(degree))
-        return power(jnp.asarray(plain(x)), float(degree))
+    def moment(self, degree: float) -> Any:
+        if float(degree).is_integer():
+            return moment(degree)
+        return Precise(*map(jnp.asarray, tables.moment(degree)))
 
-    def cosines(self, leg_square: Array, other: Array) -> Cosines:
+    def mean_share(self, degree: float) -> float:
+        return float(tables.mean_share(degree))
+
+    def squared(self, x: Array) -> Precise:
+        return as_precise(x) * x
+
+    def sqrt(self, x: Any) -> Array:
+        return x.root() if isinstance(x, Precise) else _sqrt(jnp.asarray(x, jnp.float64))
+
+    def power(self, x: Any, degree: float) -> Precise:
+        return power(as_precise(x), float(degree))
+
+    def cosines(self, leg_square: Any, other: Array) -> Cosines:
         """An infinite leg is the limit; 0 and 0 count as (1, 0, 0)."""
-        other = jnp.asarray(other, jnp.float64)
-        total = Precise(other, jnp.zeros_like(other)) * other + leg_square
-        square, leg_square = total.high, plain(leg_square)
-        finite = (square > 0) & (square < jnp.inf)
-        safe = jnp.where(finite, square, 1.0)
+        leg, other_square = as_precise(leg_square), self.squared(other)
+        total = leg + other_square
+        finite = (total.high > 0) & (total.high < jnp.inf)
         # the roots come last: XLA then computes them once per input, not once per pair
-        cosine = _sqrt(jnp.where(finite, leg_square, 1.0) / safe)
-        sine = _sqrt(jnp.where(finite, other * other, 0.0) / safe)
+        cosine = _sqrt(jnp.where(finite, quotient(leg, total), 1.0))
+        sine = _sqrt(jnp.where(finite, quotient(other_square, total), 0.0))
         return Cosines(cosine, sine, total)
 
-    def softened(self, square: Array, eps: Array) -> Softened:
+    def softened(self, square: Any, eps: Array) -> Softened:
         """Right at eps = 0 and at length 0, with derivatives; an infinite length has ratio 1."""
-        square = plain(square)
+        square = as_precise(square)
         total = square + eps
-        finite = (total > 0) & (total < jnp.inf)
-        safe = jnp.where(finite, total, 1.0)
-        ratio = _sqrt(jnp.where(finite, square, 1.0) / safe)
-        norm = jnp.where(finite, jnp.sqrt(safe), total)
-        return Softened(jnp.where(total > 0, ratio, 0.0), norm)
+        finite = total.high < jnp.inf
+        ratio = _sqrt(jnp.where(finite, quotient(square, total), 1.0))
+        return Softened(ratio, total.root())
 
-    def divide(self, x: Array, y: Array) -> Array:
-        return divide(*jnp.broadcast_arrays(jnp.asarray(plain(x), jnp.float64), plain(y)))
+    def divide(self, x: Any, y: Any) -> Array:
+        if isinstance(x, Precise) or isinstance(y, Precise):
+            return quotient(as_precise(x), as_precise(y))
+        return divide(*jnp.broadcast_arrays(jnp.asarray(x, jnp.float64), y))
 
     def powered_difference(self, e: Array, degree: float, first: Array, second: Array) -> Array:
         if degree == 1:
@@ -69,11 +78,13 @@ class Float64:
         direct = self.direct_difference(first, second, jnp.zeros_like(e))
         return jnp.where(apart, direct, (e + change) / (1 + e * change))
 
-    def direct_difference(self, first: Array, second: Array, otherwise: Array) -> Array:
-        """e from the squared lengths; `otherwise` where they are zero or out of range."""
-        r1, r2 = self.sqrt(first), self.sqrt(second)
-        known = (r1 + r2 > 0) & (r1 + r2 < jnp.inf)
-        return jnp.where(known, (r1 - r2) / jnp.where(known, r1 + r2, 1.0), otherwise)
+    def direct_difference(self, first: Any, second: Any, otherwise: Array) -> Array:
+        """e from the squared lengths; `otherwise` where they are zero or infinite."""
+        first, second = as_precise(first), as_precise(second)
+        total = first + second
+        known = (total.high > 0) & (total.high < jnp.inf)
+        x, y = (_sqrt(jnp.where(known, quotient(q, total), 1.0)) for q in (first, second))
+        return jnp.where(known, (x - y) / (x + y), otherwise)
 
     def tails(self, degree: float, m: Array) -> Tails:
         return gaussian.tails(degree, m)
@@ -94,16 +105,6 @@ class Float64:
 
 
 @jax.custom_jvp
-def _precise_sqrt(high: Array, low: Array) -> Array:
-    return Precise(high, low).root()
-
-
-@_precise_sqrt.defjvp
-def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    return _precise_sqrt(*primals), jax.jvp(_sqrt, primals[:1], tangents[:1])[1]
-
-
-@jax.custom_jvp
 def _sqrt(x: Array) -> Array:
     """sqrt whose derivative at 0 is taken as 0: lengths enter the kernels by their squares."""
     return jnp.sqrt(x)
@@ -115,34 +116,3 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     value = _sqrt(x)
     usable = (value > 0) & (value < jnp.inf)
     return value, jnp.where(usable, 0.5 / jnp.where(usable, value, 1.0), 0.0) * dx
-
-
-def power(length: Array, degree: float) -> Array:
-    """length^degree, to the last digits however long or short it is.
-
-    exp(p log r) loses |p log r| units in the last place: 500 at r = 1e150. Taking the
-    exponent of r apart, as r = f 2^k, keeps the logarithm small.
-    """
-    if float(degree).is_integer() and abs(degree) <= 16:
-        return length ** int(degree)
-    return _real_power(length, degree)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _real_power(length: Array, degree: float) -> Array:
-    fraction, exponent = jnp.frexp(length)
-    coarse = round(degree * 2**20) / 2**20  # exponent * coarse is exact
-    whole = jnp.round(exponent * coarse)
-    rest = (exponent * coarse - whole) + exponent * (degree - coarse)
-    value = jnp.exp(degree * jnp.log(jnp.where(fraction > 0, fraction, 1.0)) + rest * jnp.log(2.0))
-    scaled = jnp.ldexp(value, whole.astype(jnp.int32))
-    ends = (length == 0) | jnp.isinf(length)
-    return jnp.where(ends, jnp.where((length == 0) == (degree > 0), 0.0, jnp.inf), scaled)
-
-
-@_real_power.defjvp
-def _(degree: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    (length,), (change,) = primals, tangents
-    positive = length > 0
-    slope = degree * _real_power(jnp.where(positive, length, 1.0), degree - 1)
-    return _real_power(length, degree), jnp.where(positive, slope, 0.0) * change

@@ -9,6 +9,7 @@ the unit vectors, and tells which pairs it is not exact enough for.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from jax import lax
 
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64.elementary import divide, total
-from lnkernel.evaluate.float64.precise import Precise
+from lnkernel.evaluate.float64.precise import Precise, as_precise, two_to
 from lnkernel.evaluate.float64.projection import centred, project
 
 Array = Any
@@ -38,23 +39,30 @@ class Inputs(NamedTuple):
     unit: Array  # x/|x|, centred first where asked; (n, d)
     spread: Array  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
     length: Array  # |x|; (n,)
-    square: Array  # |x|^2/d; (n,)
+    square: Precise  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
 
 
-def prepare(x: Array, centre: bool) -> Inputs:
-    """Lengths and directions; each vector is first scaled by a power of two, which is exact."""
+def prepare(x: Array, centre: bool, with_range: bool = False) -> Inputs:
+    """Lengths and directions; each vector is first scaled by a power of two, which is exact.
+
+    `with_range` gives squared lengths twice the digits and an exponent of their own.
+    """
     _, exponent = jnp.frexp(lax.stop_gradient(jnp.max(jnp.abs(x), axis=1)))
     scaled = _shifted(x, -exponent[:, None])
     y = centred(scaled) if centre else scaled
-    square = jnp.sum(y * y, axis=1)
-    live = square > 0
-    norm = jnp.sqrt(jnp.where(live, square, 1.0))
+    square = _square_sum(y) if with_range else as_precise(jnp.sum(y * y, axis=1))
+    live = square.high > 0
+    norm = jnp.where(live, square.root(), 1.0)
     unit = jnp.where(live[:, None], y / norm[:, None], 0.0)
     length = _shifted(jnp.where(live, norm, 0.0), exponent)
     # a loop over pairs then reads one coordinate of all points in the order of memory
     spread = 0.5 * unit.T if x.shape[1] <= WRITTEN_OUT else None
-    mean_square = _shifted(square / x.shape[1], 2 * exponent)
+    mean_square = _divided(square, x.shape[1])
+    if with_range:
+        mean_square = replace(mean_square, exponent=2 * exponent.astype(jnp.int64))
+    else:
+        mean_square = as_precise(_shifted(mean_square.high, 2 * exponent))
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
 
 
@@ -70,7 +78,7 @@ def blocks(inputs: Inputs, index: Array, with_difference: bool) -> Inputs:
 
 def take(inputs: Inputs, index: Array) -> Inputs:
     """The points with these numbers, for `careful`."""
-    return Inputs(*(part if part is None else part[index] for part in _without_spread(inputs)))
+    return jax.tree.map(lambda part: part[index], _without_spread(inputs))
 
 
 def delicate_below(dimension: int) -> float:
@@ -129,7 +137,7 @@ def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
     """Pairs of vectors listed side by side, (k, d) each, with all care."""
     w, z, e = jax.vmap(partial(_compared, centre=centre))(*map(_without_spread, (one, two)))
-    first, second = (Length(_as_precise(x.square), x.live) for x in (one, two))
+    first, second = (Length(x.square, x.live) for x in (one, two))
     return _covariance(first, second, w, z, e, all_live)
 
 
@@ -150,7 +158,7 @@ def _compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Arr
     acute = cosine >= 0
     shift = two.exponent - one.exponent
     similar = jnp.abs(shift) <= 2
-    f = jnp.where(acute, 1.0, -1.0) * _two_to(jnp.where(similar, shift, 0))
+    f = jnp.where(acute, 1.0, -1.0) * two_to(jnp.where(similar, shift, 0))
     rest, excess = project(one.scaled, two.scaled, f, centre)
 
     near = jnp.abs(cosine) > 0.5
@@ -177,8 +185,8 @@ def _assembled(
     one: Inputs, two: Inputs, w: Array, z: Array, e: Array | None, all_live: bool
 ) -> Covariance:
     """The covariances of all pairs, (n, m), from their angles."""
-    first = Length(_as_precise(one.square[:, None]), one.live[:, None])
-    second = Length(_as_precise(two.square[None, :]), two.live[None, :])
+    first = Length(jax.tree.map(lambda q: q[:, None], one.square), one.live[:, None])
+    second = Length(jax.tree.map(lambda q: q[None, :], two.square), two.live[None, :])
     return _covariance(first, second, w, z, e, all_live)
 
 
@@ -195,22 +203,33 @@ def _covariance(
 
 def itself(inputs: Inputs, all_live: bool) -> Covariance:
     """Every input with itself, (n,)."""
-    square = _as_precise(inputs.square)
-    length = Length(square) if all_live else Length(square, inputs.live)
-    zero = jnp.zeros_like(inputs.square)
+    length = Length(inputs.square) if all_live else Length(inputs.square, inputs.live)
+    zero = jnp.zeros_like(inputs.length)
     return Covariance(length, length, zero, zero + 1, zero + 1, zero)
 
 
-def _as_precise(square: Array) -> Precise:
-    return Precise(square, jnp.zeros_like(square))
+def _square_sum(x: Array) -> Precise:
+    """The sum of the squares of each row, joined in pairs."""
+    width = 1 << (x.shape[1] - 1).bit_length()
+    squares = as_precise(jnp.pad(x, ((0, 0), (0, width - x.shape[1]))))
+    squares = squares * squares
+    while squares.high.shape[1] > 1:
+        left, right = (_every_second(squares, start) for start in (0, 1))
+        squares = left + right
+    return jax.tree.map(lambda v: v[:, 0], squares)
 
 
-def _two_to(exponent: Array) -> Array:
-    """2^k exactly, for |k| <= 1022."""
-    return lax.bitcast_convert_type((exponent.astype(jnp.int64) + 1023) << 52, jnp.float64)
+def _every_second(x: Precise, start: int) -> Precise:
+    return jax.tree.map(lambda v: v[:, start::2], x)
+
+
+def _divided(x: Precise, number: int) -> Precise:
+    high = x.high / number
+    rest = x + as_precise(high) * -number
+    return Precise(high, lax.stop_gradient(rest.high + rest.low) / number)
 
 
 def _shifted(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
     half = exponent // 2
-    return x * _two_to(half) * _two_to(exponent - half)
+    return x * two_to(half) * two_to(exponent - half)

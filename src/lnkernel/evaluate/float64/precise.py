@@ -1,8 +1,9 @@
-"""Squared lengths to twice the digits of float64.
+"""Squared lengths to twice the digits of float64, and of any size.
 
 A deep network multiplies a length by the same factors in every layer, so their rounding
-errors lean the same way and add up. There is one length per input, not per pair: twice
-the digits cost nothing that can be measured.
+errors lean the same way and add up; an activation of degree p multiplies a relative error by
+p, and may take a length of 1e150 out of the range of float64. There is one length per input,
+not per pair: twice the digits, and where needed an exponent, cost nothing that can be measured.
 """
 
 from __future__ import annotations
@@ -10,55 +11,158 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
 
 Array = Any
+FAR = 1000  # binary digits; two numbers so far apart do not know of one another
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Precise:
-    """The unevaluated sum of two float64 arrays, `low` below the last digit of `high`."""
+    """(high + low) 2^exponent, with `low` below the last digit of `high`.
+
+    The exponent is a whole number; None, if only degree 1 occurs, stands for 0. Derivatives are
+    those of `high`: the others are constant, or too small to matter.
+    """
 
     high: Array
     low: Array
+    exponent: Array | None = None
 
     def __mul__(self, other: Any) -> Precise:
-        x, x_low = _parts(other)
-        product = self.high * x
-        error = _product_error(self.high, x, product) + (self.high * x_low + self.low * x)
-        return _precise(product, error)
+        other = as_precise(other)
+        product = self.high * other.high
+        error = _product_error(self.high, other.high, product)
+        error = error + (self.high * other.low + self.low * other.high)
+        return _precise(product, error, _sum(self.exponent, other.exponent))
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> Precise:
-        x, x_low = _parts(other)
-        total, error = two_sum(self.high, x)
-        return _precise(total, error + (self.low + x_low))
+        x, y = self, as_precise(other)
+        if x.exponent is None and y.exponent is None:
+            return _added(x, y, None)
+        e1, e2 = _exponent(x), _exponent(y)
+        top = jnp.where(y.high == 0, e1, jnp.where(x.high == 0, e2, jnp.maximum(e1, e2)))
+        one, two = two_to(_clipped(e1 - top)), two_to(_clipped(e2 - top))
+        x, y = Precise(x.high * one, x.low * one), Precise(y.high * two, y.low * two)
+        return normalised(_added(x, y, top))
 
     __radd__ = __add__
 
     def root(self) -> Array:
-        """The square root, rounded once."""
-        root = jnp.sqrt(self.high)
-        return root + jnp.where(root > 0, 0.5 * self.low / jnp.where(root > 0, root, 1.0), 0.0)
+        """The square root as a float64 number, rounded once."""
+        if self.exponent is None:
+            return _root(self.high, self.low)
+        half = self.exponent >> 1
+        rest = two_to(self.exponent - 2 * half)
+        root = _root(self.high * rest, self.low * rest)
+        first = _clipped(half >> 1)
+        # a division comes last: XLA then computes it once per input, not once per pair
+        return root * two_to(first) / two_to(-_clipped(half - first))
+
+
+def as_precise(x: Any) -> Precise:
+    """x with all digits that it has."""
+    if isinstance(x, Precise):
+        return x
+    x = jnp.asarray(x, jnp.float64)
+    return Precise(x, jnp.zeros_like(x))
 
 
 def plain(x: Any) -> Any:
-    """x as an ordinary float64 number."""
-    return x.high if isinstance(x, Precise) else x
+    """x as an ordinary float64 number; beyond their range infinite, or 0."""
+    if not isinstance(x, Precise):
+        return x
+    return x.high if x.exponent is None else _shifted(x.high, x.exponent)
 
 
-def _parts(x: Any) -> tuple[Any, Any]:
-    return (x.high, x.low) if isinstance(x, Precise) else (x, 0.0)
+def quotient(x: Precise, y: Precise) -> Array:
+    """x/y as a float64 number, for y > 0; and x for y = 0."""
+    zero = y.high == 0
+    ratio = x.high / jnp.where(zero, 1.0, y.high)
+    if x.exponent is None and y.exponent is None:
+        return ratio
+    return _shifted(ratio, _exponent(x) - jnp.where(zero, 0, _exponent(y)))
 
 
-def _precise(high: Array, low: Array) -> Precise:
+def normalised(x: Precise) -> Precise:
+    """The same number with an exponent, and `high` of size 1 to 2.
+
+    XLA copies what it holds for cheap into every use, and each of these numbers is used several
+    times by the next, so that programs would grow exponentially with depth. Divisions it
+    holds for dear, and computes them once.
+    """
+    shift = _exponent_of(x.high)
+    scale = two_to(shift)
+    exponent = lax.div(3 * (_exponent(x) + shift), jnp.int64(3))
+    return Precise(x.high / scale, x.low / scale, exponent)
+
+
+def _added(x: Precise, y: Precise, exponent: Array | None) -> Precise:
+    """If the high parts cancel, the low ones are not small: hence the second sum."""
+    total, error = two_sum(x.high, y.high)
+    return _precise(*two_sum(total, lax.stop_gradient(error + (x.low + y.low))), exponent)
+
+
+def _precise(high: Array, low: Array, exponent: Array | None) -> Precise:
     """The correction is below every derivative; beyond the range of float64 there is none."""
     usable = jnp.isfinite(high) & (jnp.abs(high) > 1e-290) & jnp.isfinite(low)
-    return Precise(high, lax.stop_gradient(jnp.where(usable, low, 0.0)))
+    return Precise(high, lax.stop_gradient(jnp.where(usable, low, 0.0)), exponent)
+
+
+def _exponent(x: Precise) -> Array:
+    return jnp.zeros(jnp.shape(x.high), jnp.int64) if x.exponent is None else x.exponent
+
+
+def _sum(one: Array | None, two: Array | None) -> Array | None:
+    if one is None or two is None:
+        return two if one is None else one
+    return one + two
+
+
+def _shifted(x: Array, exponent: Array) -> Array:
+    """x 2^k, in two factors so that each is in range."""
+    first = _clipped(exponent >> 1)
+    return x * two_to(first) * two_to(_clipped(exponent - first))
+
+
+def two_to(exponent: Array) -> Array:
+    """2^k exactly, for |k| <= 1022."""
+    return lax.bitcast_convert_type((exponent.astype(jnp.int64) + 1023) << 52, jnp.float64)
+
+
+def _clipped(exponent: Array) -> Array:
+    return jnp.clip(exponent, -FAR, FAR)
+
+
+def _exponent_of(x: Array) -> Array:
+    """k with 2^k <= |x| < 2^(k+1); 0 for zero and infinity."""
+    x = lax.stop_gradient(x)
+    bits = lax.bitcast_convert_type(x, jnp.int64)
+    exponent = ((bits >> 52) & 0x7FF) - 1023
+    ordinary = (x != 0) & jnp.isfinite(x)
+    return jnp.where(ordinary, jnp.maximum(exponent, -FAR), 0)
+
+
+@jax.custom_jvp
+def _root(high: Array, low: Array) -> Array:
+    root = jnp.sqrt(high)
+    usable = (root > 0) & (root < jnp.inf)
+    return root + jnp.where(usable, 0.5 * low / jnp.where(usable, root, 1.0), 0.0)
+
+
+@_root.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    """At 0 it is taken as 0: lengths enter the kernels by their squares."""
+    root = _root(*primals)
+    usable = (root > 0) & (root < jnp.inf)
+    return root, jnp.where(usable, 0.5 / jnp.where(usable, root, 1.0), 0.0) * tangents[0]
 
 
 def _product_error(x: Array, y: Array, product: Array) -> Array:

@@ -56,6 +56,27 @@ def _high_precision(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_high_precision
+def moment(degree: float) -> tuple[float, float]:
+    r"""$c_p = 2^{p-1}\,\Gamma(p + 1/2)/\sqrt{\pi}$, as a sum of two float64 numbers."""
+    from flint import arb
+
+    p = arb(degree)
+    value = arb(2) ** (p - 1) * (p + arb(0.5)).gamma() / arb.pi().sqrt()
+    high = float(value)
+    return high, float(value - high)
+
+
+@_high_precision
+def mean_share(degree: float) -> float:
+    r"""$\Gamma(\frac{p+1}{2})/\sqrt{2\sqrt\pi\,\Gamma(p+\frac12)}$."""
+    from flint import arb
+
+    p = arb(degree)
+    square = 2 * arb.pi().sqrt() * (p + arb(0.5)).gamma()
+    return float(((p + 1) / 2).gamma() / square.sqrt())
+
+
+@_high_precision
 def far_factor(degree: float) -> tuple[float, ...]:
     r"""The analytic factor G of $F_p(-|\rho|) = m^{p+1/2}\,G(m)$, $G = {}_2F_1(\frac12, \frac12; p + \frac32; m)/B$.
 

@@ -1,0 +1,117 @@
+r"""Real powers of `Precise` numbers.
+
+Write $x = h\,2^k$ with $1 \le h < 2$ and $pk = w + f$ with a whole number $w$: then $x^p = h^p\,2^f\,2^w$.
+Powers above 1 multiply a relative error, so they are computed to twice the digits of float64;
+those below 1 shrink it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, plain, quotient
+from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
+
+Array = Any
+LOG_2 = 0.6931471805599453, 2.3190468138462996e-17
+TERMS, HALVINGS = 17, 6  # of the exponential series: (1/20)^17/17! is below 1e-36
+
+
+def power(x: Precise, degree: float) -> Precise:
+    """x^degree; 0 stays 0 and infinity infinite where the degree is positive."""
+    if degree == 0:
+        return as_precise(jnp.ones_like(x.high))
+    if degree == 1 and x.exponent is None:
+        return x
+    x = normalised(x)
+    if float(degree).is_integer() and 1 <= degree <= 8:
+        return _whole_power(x, int(degree))
+    return Precise(*_power(float(degree), x.high, x.low, x.exponent))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _power(degree: float, high: Array, low: Array, exponent: Array) -> tuple[Array, Array, Array]:
+    ordinary = (high > 0) & (high < jnp.inf)
+    base = Precise(jnp.where(ordinary, high, 1.0), jnp.where(ordinary, low, 0.0))
+    whole, fraction = _multiple(degree, exponent)
+    if 0 < 4 * degree <= 32 and float(4 * degree).is_integer():
+        value = _quarters(int(4 * degree), base, fraction)
+    elif degree > 1:
+        value = _exp(_log(base) * degree + Precise(*map(jnp.asarray, LOG_2)) * fraction)
+    else:
+        value = as_precise(_rough(degree, base, fraction))
+    value = normalised(value)
+    ends = jnp.where((high == 0) == (degree > 0), 0.0, jnp.inf)
+    return (
+        jnp.where(ordinary, value.high, ends),
+        jnp.where(ordinary, value.low, 0.0),
+        jnp.where(ordinary, value.exponent + whole, 0),
+    )
+
+
+@_power.defjvp
+def _(degree: float, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    r"""$d(x^p)/x^p = p\,dx/x$; at 0 it is taken as 0."""
+    value = _power(degree, *primals)
+    high, ordinary = primals[0], (primals[0] > 0) & (primals[0] < jnp.inf)
+    slope = jnp.where(ordinary, degree * value[0] / jnp.where(ordinary, high, 1.0), 0.0)
+    no_change = tuple(jnp.zeros_like(t) for t in tangents[1:])
+    return value, (slope * tangents[0], *no_change)
+
+
+def _whole_power(x: Precise, degree: int) -> Precise:
+    half = x if degree < 4 else _whole_power(x, degree // 2)
+    square = half * half if degree > 1 else half
+    return square * x if degree % 2 and degree > 1 else square
+
+
+def _multiple(degree: float, exponent: Array) -> tuple[Array, Precise]:
+    """degree * exponent as a whole number and the rest, in size at most about 1/2."""
+    coarse = math.floor(degree * 2**20) / 2**20  # times an exponent it is exact
+    product = exponent * coarse
+    whole = jnp.round(product)
+    rest, error = two_sum(product - whole, exponent * (degree - coarse))
+    return whole.astype(exponent.dtype), Precise(rest, error)
+
+
+def _rough(degree: float, x: Precise, fraction: Precise) -> Array:
+    """x^degree 2^fraction for 1 <= x < 2, as a float64 number."""
+    return jnp.exp(degree * jnp.log(x.high) + plain(fraction) * LOG_2[0])
+
+
+def _quarters(number: int, x: Precise, fraction: Precise) -> Precise:
+    """x^(number/4) 2^fraction: one step of Newton's iteration for the fourth root."""
+    rough = as_precise(_rough(number / 4, x, fraction))
+    fourth = rough * rough * (rough * rough)
+    wanted = _whole_power(x, number)
+    wanted = wanted * jnp.exp2(jnp.round(4 * plain(fraction)))
+    return rough + rough * (0.25 * quotient(wanted + fourth * -1.0, fourth))
+
+
+def _log(x: Precise) -> Precise:
+    """For 1 <= x < 2: one step of Newton's iteration on exp."""
+    rough = jnp.log(x.high)
+    ratio = x * _exp(as_precise(-rough))  # 1 + a tiny number, which is what `rough` lacks
+    return as_precise(rough) + (ratio + as_precise(-1.0))
+
+
+def _exp(x: Precise) -> Precise:
+    """For |x| below 3: the exponential series at x/2^HALVINGS, squared again and again."""
+    small = x * 2.0**-HALVINGS
+    inverse = 1.0 / jnp.arange(1.0, TERMS + 1)
+    rest = (1.0 - rounded_to_26_bits(inverse) * jnp.arange(1.0, TERMS + 1)) * inverse
+    rest = rest - (inverse - rounded_to_26_bits(inverse))
+
+    def term(k: Array, value: Precise) -> Precise:
+        last = TERMS - 1 - k
+        return small * value * Precise(inverse[last], rest[last]) + 1.0
+
+    one = as_precise(jnp.ones_like(x.high))
+    series = lax.fori_loop(0, TERMS, term, one)
+    return lax.fori_loop(0, HALVINGS, lambda _, value: value * value, series)
