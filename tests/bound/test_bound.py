@@ -18,6 +18,7 @@ from lnkernel.errors import (
     DuplicateInputsError,
     InputError,
     NotATheoremWarning,
+    NotEnoughMemoryError,
     SingularGramError,
     UnresolvedEigenvalueError,
 )
@@ -232,6 +233,13 @@ def test_duplicates() -> None:
         with pytest.raises(DuplicateInputsError, match=rf"0 = 5 \({word}\)"):
             lnk.bound(FIRST, X, y)
         assert lnk.bound(FIRST, X, y, noise=0.1).is_theorem
+
+
+@pytest.mark.parametrize("certify", [False, True])
+def test_more_points_than_memory_holds(certify: bool) -> None:
+    X = np.arange(400_000.0)[:, None]
+    with pytest.raises(NotEnoughMemoryError, match=r"400000 points needs \d+\.\d GiB"):
+        lnk.bound(FIRST, X, X[:, 0], certify=certify)
 
 
 def test_collinear_points() -> None:

@@ -16,7 +16,7 @@ from lnkernel.bound.arguments import as_number
 from lnkernel.bound.interpolant import Interpolant, interpolant
 from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
 from lnkernel.errors import InputError, NotATheoremWarning
-from lnkernel.gp.data import as_data, as_inputs
+from lnkernel.gp.data import as_data, as_inputs, demand_memory
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gram.boundary import handed_out, x64_is_on
 from lnkernel.gram.kernel import ntk
@@ -150,6 +150,7 @@ def bound(
     sup = sup_diagonal(arch)
     if certify:
         refuse_duplicates(data)
+        demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
     else:
         ingredients, certificate = _in_float64(sup, interpolant(sup.arch, data, noise)), None
