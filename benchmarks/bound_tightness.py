@@ -51,7 +51,7 @@ class Row:
     attained_at: float
     limits: tuple[float, float]  # the mean at x = -1e140 and 1e140
     bounds: dict[str, float]
-    ratios: dict[str, float]
+    ratios: dict[str, float | None]  # None where the mean is not bounded: infinity by infinity
 
     @property
     def holds(self) -> bool:
@@ -71,7 +71,7 @@ def measure(data: str, place: str | None) -> Row:
 
     place_of_sup, sup, limits = true_supremum(mean)
     if math.isinf(b.C) and lnk.diverging_witness(arch, X, y, above=HUGE).is_given_data:
-        place_of_sup = sup = math.inf  # these data themselves take the mean beyond any number
+        place_of_sup = sup = math.inf  # with these data the mean exceeds HUGE: taken as unbounded
     bounds = {form: float(getattr(b, form)) for form in FORMS}
     return Row(
         data=data,
@@ -82,7 +82,9 @@ def measure(data: str, place: str | None) -> Row:
         attained_at=place_of_sup,
         limits=limits,
         bounds=bounds,
-        ratios={form: value / sup if math.isfinite(sup) else 1.0 for form, value in bounds.items()},
+        ratios={
+            form: value / sup if math.isfinite(sup) else None for form, value in bounds.items()
+        },
     )
 
 
@@ -117,13 +119,13 @@ def table(rows: list[Row]) -> str:
         line = f"{row.data:9} {row.norm:6} {row.lambda_min:10.3e} {row.C:8.5g} "
         line += f"{row.sup_mean:10.5g} {row.attained_at:10.4g}"
         for form in FORMS:
-            line += f" {row.bounds[form]:10.4g} {_ratio(row.ratios[form], row.sup_mean):>9}"
+            line += f" {row.bounds[form]:10.4g} {_ratio(row.ratios[form]):>9}"
         lines.append(line)
     return "\n".join(lines)
 
 
-def _ratio(ratio: float, sup: float) -> str:
-    return f"{ratio:.4g}" if math.isfinite(sup) else "-"
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.4g}"
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -136,7 +138,9 @@ def draw(rows: list[Row], path: Path) -> None:
     width = 0.8 / len(FORMS)
     for number, form in enumerate(FORMS):
         places = np.arange(len(finite)) + (number - 1.5) * width
-        above = [row.ratios[form] - 1 for row in finite]  # the bars stand on the truth, at 1
+        above = [
+            (row.ratios[form] or 1.0) - 1 for row in finite
+        ]  # the bars stand on the truth, at 1
         bars = ax.bar(places, above, width, bottom=1.0, label=form, color=COLOURS[form])
         if form == "rkhs":
             labels = [f"{row.ratios[form]:.0f}×" for row in finite]
