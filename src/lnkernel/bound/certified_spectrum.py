@@ -29,6 +29,7 @@ from lnkernel.evaluate.balls.numbers import BITS, working_precision
 ROUNDING = 2.0**-53
 MANY_BITS = 384  # of the balls where float64 does not resolve the smallest eigenvalue
 MOST_BALLS = 400  # points up to which that is done; it takes about n^3/3 operations of balls
+FEW_BALLS = 100  # points up to which it is also done where float64 gives less than five digits
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def eigenvalue_floor(gram: EnclosedGram) -> float:
     finite = bool(np.isfinite(middle).all())
     guess = float(linalg.eigvalsh(middle, subset_by_index=[0, 0])[0]) if finite else 0.0
     loss = _loss(gram, 0.0) if finite else math.inf
-    if guess > 4 * loss and is_above(gram, floor := _rounded(guess - 1.5 * loss)):
+    enough = 4 if len(middle) > FEW_BALLS else 1e5
+    if guess > enough * loss and is_above(gram, floor := _rounded(guess - 1.5 * loss)):
         return floor
     if len(middle) > MOST_BALLS:
         raise CertificateError(
@@ -206,14 +208,17 @@ def _one_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
 
 
 def _is_coarse(best: float, gram: EnclosedGram, floor: float) -> bool:
-    return not math.isfinite(best) or floor < 1e3 * _loss(gram, 0.0)
+    if not math.isfinite(best):
+        return True
+    return len(gram.x) <= FEW_BALLS and floor < 1e5 * _loss(gram, 0.0)
 
 
 def _float_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
     middle, radius = gram.float64
-    solution = linalg.solve(middle, y, assume_a="sym")
-    if not np.isfinite(solution).all():
+    _, solution, info = linalg.lapack.dposv(middle, y[:, None], lower=1)
+    if info != 0:
         return math.inf
+    solution = solution[:, 0]
     n = len(y)
     with working_precision(BITS):
         a, right = _column(solution), _column(y)

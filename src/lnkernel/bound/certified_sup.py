@@ -43,10 +43,9 @@ class Supremum(NamedTuple):
 def supremum(
     arch: Node,
     rtol: float,
-    at_most: float | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Supremum:
-    """C to within rtol; or only as far as is needed to prove that it is `at_most` a number.
+    """C to within rtol.
 
     `progress` is called after each box with the relative width that remains. After
     MOST_BOXES boxes the enclosure is returned as it is then: wider, and just as true.
@@ -60,11 +59,12 @@ def supremum(
         if diverges is not None or not at_zero.is_finite():
             norm = 0.0 if diverges is None else _norm(diverges)
             return Supremum(Enclosure(math.inf, math.inf), norm)
+        for end in (Fraction(0), Fraction(1)):  # the limits x → 0 and |x| → ∞
+            search.at(end)
         search.push(Box(Fraction(0), Fraction(1)))
         while search.count < MOST_BOXES:
             top = search.top
-            proved = at_most is not None and top <= at_most
-            if proved or top <= search.floor * (1 + arb(rtol)):
+            if top <= search.floor * (1 + arb(rtol)):
                 break
             if progress is not None:
                 progress(float((top / search.floor - 1).upper()))

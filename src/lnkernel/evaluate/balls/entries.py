@@ -67,7 +67,8 @@ def gram(
                     target[rows, columns] = source
                     target[columns, rows] = source.T
             if progress is not None:
-                progress((rows.stop - rows.start) * (n - rows.start))
+                height = rows.stop - rows.start
+                progress(height * (n - rows.start) - height * (height - 1) // 2)
     return Kernels(*out)
 
 

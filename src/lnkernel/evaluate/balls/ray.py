@@ -138,26 +138,30 @@ class OnRay:
     k: Fraction
     box: Box
 
-    def times(self, factor: Jet, j: Fraction | int = 0, k: Fraction | int = 0) -> OnRay:
-        return OnRay(self.v * factor, self.j + j, self.k + k, self.box)
-
     def flat(self) -> Jet:
         """The plain function; its range is infinite where it diverges."""
+        if self.j is NONE and self.k is NONE:
+            return self.v
         return self.v * self.box.weight(self.j, -self.k)
 
     def inverse(self) -> OnRay:
-        return OnRay(self.v.inverse(), -self.j, -self.k, self.box)
+        j, k = (power if power is NONE else -power for power in (self.j, self.k))
+        return OnRay(self.v.inverse(), j, k, self.box)
 
     def _lifted(self, x: Any) -> OnRay:
         if isinstance(x, OnRay):
             return x
-        return OnRay(Jet(balls(x), arb(0)), Fraction(0), Fraction(0), self.box)
+        return OnRay(Jet(balls(x), arb(0)), NONE, NONE, self.box)
 
     def __mul__(self, other: Any) -> Any:
         if is_zero(other):
             return ZERO
-        other = self._lifted(other)
-        return self.times(other.v, other.j, other.k)
+        if not isinstance(other, OnRay):
+            factor = balls(other)
+            v = Jet(self.v.value * factor, self.v.slope * factor)
+            return OnRay(v, self.j, self.k, self.box)
+        j, k = _sum(self.j, other.j), _sum(self.k, other.k)
+        return OnRay(self.v * other.v, j, k, self.box)
 
     __rmul__ = __mul__
 
@@ -171,14 +175,14 @@ class OnRay:
         if is_zero(other):
             return self
         other = self._lifted(other)
-        j, k = min(self.j, other.j), max(self.k, other.k)
-        parts = [x.v * self.box.weight(x.j - j, k - x.k) for x in (self, other)]
-        return OnRay(parts[0] + parts[1], j, k, self.box)
+        one, two, j, k = _aligned(self, other)
+        v = self.v if one is None else self.v * one
+        return OnRay(v + (other.v if two is None else other.v * two), j, k, self.box)
 
     __radd__ = __add__
 
     def __neg__(self) -> OnRay:
-        return self.times(Jet(arb(-1), arb(0)))
+        return OnRay(Jet(-self.v.value, -self.v.slope), self.j, self.k, self.box)
 
     def __sub__(self, other: Any) -> Any:
         return self + (-1) * other
@@ -215,8 +219,37 @@ class OnRay:
         return Truth(sign != 0, sign == 0)
 
 
+NONE = Fraction(0)  # the power of most numbers; told apart by identity, which is quick
+ONE = Jet(arb(1), arb(0))
+
+
+def _sum(one: Fraction, two: Fraction) -> Fraction:
+    if one is NONE:
+        return two
+    return one if two is NONE else (one + two) or NONE
+
+
+def _difference(one: Fraction, two: Fraction) -> Fraction:
+    return NONE if one is two else (one - two) or NONE
+
+
+def _aligned(one: OnRay, two: OnRay) -> tuple[Jet | None, Jet | None, Fraction, Fraction]:
+    """What the v of each is multiplied by to have common powers j and k; None for 1."""
+    if one.j is two.j and one.k is two.k:
+        return None, None, one.j, one.k
+    j, k = min(one.j, two.j), max(one.k, two.k)
+    weights = []
+    for x in (one, two):
+        powers = _difference(x.j, j), _difference(k, x.k)
+        plain = powers[0] is NONE and powers[1] is NONE
+        weights.append(None if plain else x.box.weight(*powers))
+    return weights[0], weights[1], j, k
+
+
 def is_zero(x: Any) -> bool:
-    return known_zero(x) or (isinstance(x, arb) and x.is_zero())
+    if isinstance(x, OnRay):
+        return False
+    return bool(x.is_zero()) if isinstance(x, arb) else known_zero(x)
 
 
 def _sign_of(x: Any) -> Any:
@@ -230,7 +263,7 @@ class RayArithmetic(Balls):
         super().__init__(bits)
         self.box = box
 
-    @property
+    @cached_property
     def square(self) -> OnRay:
         r"""$|x|^2/d = \tau/(1-\tau)$."""
         return OnRay(Jet(arb(1), arb(0)), Fraction(1), Fraction(1), self.box)
@@ -243,8 +276,15 @@ class RayArithmetic(Balls):
         if is_zero(x):
             return ZERO
         x = self.lifted(x)  # also a constant: a plain ball would make a ball of an exact zero
-        v = x.v.through(arb.sqrt, lambda value: 1 / (2 * value.sqrt()))
-        return OnRay(v, x.j / 2, x.k / 2, self.box)
+        j, k = (power if power is NONE else power / 2 for power in (x.j, x.k))
+        if x.v.value > 0:
+            root = x.v.value.sqrt()
+            return OnRay(Jet(root, x.v.slope / (2 * root)), j, k, self.box)
+        # not negative, though its range may seem to reach below zero
+        top = x.v.value.upper()
+        unknown = arb(0, arb.pos_inf())
+        root = arb(0).union(top.sqrt()) if top >= 0 and top.is_finite() else unknown
+        return OnRay(Jet(root, unknown), j, k, self.box)
 
     def squared(self, x: Any) -> Any:
         return x * x if isinstance(x, OnRay) else super().squared(x)
@@ -252,11 +292,13 @@ class RayArithmetic(Balls):
     def power(self, x: Any, degree: float) -> Any:
         if not isinstance(x, OnRay):
             return super().power(x, degree)
+        if degree == 1:
+            return x
         p = functions.exact(degree)
         raise_to = lambda q: lambda value: (q * value.log()).exp()  # noqa: E731
         v = x.v.through(raise_to(p), lambda value: p * raise_to(p - 1)(value))
-        exponent = Fraction(degree)
-        return OnRay(v, x.j * exponent, x.k * exponent, self.box)
+        j, k = (power if power is NONE else power * Fraction(degree) for power in (x.j, x.k))
+        return OnRay(v, j, k, self.box)
 
     def cosines(self, leg_square: Any, other: Any) -> Cosines:
         square = self.squared(other)
@@ -269,10 +311,11 @@ class RayArithmetic(Balls):
     def _share(self, x: Any, y: Any) -> Any:
         """x/(x + y) of positive numbers, with y/x in it once."""
         x, y = self.lifted(x), self.lifted(y)
-        j, k = min(x.j, y.j), max(x.k, y.k)
+        one, two, j, k = _aligned(x, y)
         ratio = y.v * x.v.inverse()
-        below = self.box.weight(x.j - j, k - x.k) + ratio * self.box.weight(y.j - j, k - y.k)
-        return OnRay(below.inverse(), x.j - j, x.k - k, self.box)
+        below = (ONE if one is None else one) + (ratio if two is None else ratio * two)
+        j, k = _difference(x.j, j), _difference(x.k, k)
+        return OnRay(below.inverse(), j, k, self.box)
 
     def divide(self, x: Any, y: Any) -> Any:
         if is_zero(x):
@@ -300,7 +343,7 @@ class RayArithmetic(Balls):
             return yes if condition.yes else no
         one, two = (self.lifted(x).flat() for x in (yes, no))
         union = Jet(one.value.union(two.value), one.slope.union(two.slope))
-        return OnRay(union, Fraction(0), Fraction(0), self.box)
+        return OnRay(union, NONE, NONE, self.box)
 
 
 def _expect_zero(m: Any) -> None:
