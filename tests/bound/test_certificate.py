@@ -26,7 +26,7 @@ from lnkernel.bound.certificate import (
     sup_diagonal_enclosure,
 )
 from lnkernel.bound.certified_arch import described, rebuilt
-from lnkernel.errors import CertificateError, InputError
+from lnkernel.errors import ArchitectureError, CertificateError, InputError
 
 EXAMPLE = lnk.mlp(hidden=2, norm="first")
 TABLE = cases.architectures()
@@ -112,6 +112,20 @@ def test_no_norm_exceeds_the_supremum(name: str) -> None:
     values = np.asarray(lnk.ntk(arch).diagonal(norms[:, None] * np.array([1.0, -1.0, 1.0, -1.0])))
     assert (values <= C.upper * (1 + cases.BOUNDS["shallow"])).all()
     assert values.max() >= C.lower * (1 - 1e-5) and C.upper <= C.lower * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        (lnk.RMSNorm(eps=0.1), LayerNorm()),
+        (lnk.parallel(serial(LayerNorm(), dense(1, 0)), dense(1, 0)), LayerNorm()),
+    ],
+    ids=["behind RMSNorm", "in one branch"],
+)
+def test_two_lengths_are_refused(start: tuple[lnk.Node, ...]) -> None:
+    """Θ(x, x) then depends on the mean of x and on its size."""
+    with pytest.raises(ArchitectureError, match="depends on the mean of the coordinates"):
+        sup_diagonal_enclosure(serial(*start, dense(1, 0)))
 
 
 def test_bad_rtol() -> None:

@@ -188,3 +188,9 @@ def test_zero_dimensions_of_difference() -> None:
     side = np.sign(x) @ np.sign(x).T
     assert np.array_equal(ball.middle[side > 0], np.full(10, ball.middle[0, 0]))
     assert Fraction(ball.middle[0, 0]) == 1 and (ball.middle[side < 0] == 0).all()
+
+
+def test_beyond_the_range_of_float64() -> None:
+    """A kernel of 1e400 is not enclosed by any number, and says so."""
+    ball = entries.gram(lnk.mlp(), np.array([[1.0], [1e200]])).ntk
+    assert np.isfinite(ball.radius[0, 0]) and ball.radius[1, 1] == np.inf

@@ -106,7 +106,7 @@ def exactly(arch: Node) -> Any:
     varying = {"W_std", "b_std", "eps", "slope", "a", "b"} & fields.keys()
     return _with(
         arch,
-        {name: 0.0 if known_zero(fields[name]) else arb(float(fields[name])) for name in varying},
+        {name: arb(float(fields[name])) if float(fields[name]) else 0.0 for name in varying},
     )
 
 

@@ -11,6 +11,7 @@ without any cancellation, however close two inputs are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -92,7 +93,9 @@ def in_float64(values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _part(ball: arb) -> tuple[float, float]:
     middle = float(ball)
-    distance = float(abs(ball - middle).upper()) if ball.is_finite() else float("inf")
+    if not (ball.is_finite() and math.isfinite(middle)):  # beyond 1.8e308, or not known at all
+        return middle, math.inf
+    distance = float(abs(ball - middle).upper())
     return middle, distance * (1 + 2.0**-50) + 2.0**-1074  # float() rounds to nearest
 
 
