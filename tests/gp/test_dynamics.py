@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import lnkernel as lnk
 from lnkernel.gp.dynamics import gradient_descent, gradient_flow
 
-LN = lnk.mlp(hidden=2, norm="first")
+LN = lnk.mlp(hidden=1, norm="first")
 few = settings(max_examples=30, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
