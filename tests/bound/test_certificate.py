@@ -92,6 +92,15 @@ def test_unbounded() -> None:
     assert sup_diagonal_enclosure(skip)[0].lower == math.inf
 
 
+def test_unbounded_towards_zero() -> None:
+    """A trainable bias keeps Θ positive while the next LayerNorm divides by a vanishing length."""
+    start = (dense(1, 0), LayerNorm(eps=1e-5, bias=True), Relu(), dense(1, 0))
+    assert sup_diagonal_enclosure(serial(*start, LayerNorm(), dense(1, 0))) == (
+        Enclosure(math.inf, math.inf),
+        0.0,
+    )
+
+
 def test_limit_at_infinity_of_a_chain() -> None:
     """L blocks and a LayerNorm: Θ = sum of kappa^j before it, kappa = p²/(2p - 1)."""
     act = lnk.RectifiedPower(1.5)

@@ -59,9 +59,10 @@ def supremum(
         at_zero = arb(float(zero.middle[0]), float(zero.radius[0]))
         search.raise_floor(at_zero, Fraction(0))
         diverges = search.diverging_end()
-        if diverges is not None or not at_zero.is_finite():
-            norm = 0.0 if diverges is None else _norm(diverges)
-            return Supremum(Enclosure(math.inf, math.inf), norm)
+        if diverges is not None:
+            return Supremum(Enclosure(math.inf, math.inf), _norm(diverges))
+        if not at_zero.is_finite():  # unknown, or infinite: a bias over a vanishing length
+            return Supremum(Enclosure(down(search.floor), math.inf), 0.0)
         for end in (Fraction(0), Fraction(1)):  # the limits x → 0 and |x| → ∞
             search.at(end)
         search.push(Box(Fraction(0), Fraction(1)))
