@@ -80,7 +80,7 @@ def test_overflow_is_told_apart_from_refusal() -> None:
         assert accuracy._expected_overflow(case, row).ok == overflows
 
 
-def test_bounds_of_the_issue() -> None:
+def test_the_claimed_bounds() -> None:
     """2e-15 up to depth 10, 2e-14 beyond; 2e-13 for degrees below 1 at norms beyond 1e±100."""
     near, far = (cases.Pair("", size * np.ones(2), np.ones(2)) for size in (1.0, 1e150))
     bounds = {name: (TABLE[name].bound(near), TABLE[name].bound(far)) for name in TABLE}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +27,7 @@ from lnkernel.gram.structure import Structure, assemble
 
 Array = Any
 Out = tuple[Array, ...]
+Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
 
 
 class Program(NamedTuple):
@@ -51,17 +52,16 @@ SMALL = Tiling(100, 240)
 LARGE = Tiling(500, 10)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
+FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    one = _prepared(*program, x)
     n, size = len(x), _tiling(x).size
+    one = _prepared(*program, _filled_up(x))
     out = tuple(np.empty((n, n)) for _ in program.which)
-    delicate: list[tuple[np.ndarray, np.ndarray]] = []
-    corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
 
-    def write(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+    def write(run: Run) -> list[Pairs]:
         i, j = run.corner
         for matrix, tiles in zip(out, run.tiles, strict=True):
             _paste(matrix, i, j, tiles)
@@ -72,48 +72,68 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
                 corner *= 0.5
         return _delicate_pairs(run, one_half=True)
 
-    for runs in _each_batch(program, one, one, corners):
-        for found in map(write, runs):
-            delicate += found
-    for a, b, values in _with_care(program, one.points, one.points, delicate):
+    if n * (n - 1) // 2 <= FEW:
+        delicate = [np.triu_indices(n, 1)]
+    else:
+        corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
+        runs = chain.from_iterable(_each_batch(program, one, one, corners))
+        delicate = [found for run in runs for found in write(run)]
+    for a, b, values in _with_care(program, one.points, one.points, delicate, (n, n)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
             matrix[b, a] = value
-    for matrix, end in zip(out, one.ends, strict=True):
+    ends = tuple(np.asarray(end)[:n] for end in one.ends)
+    for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
-    return out, one.ends
+    return out, ends
 
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    one, two = _prepared(*program, x), _prepared(*program, x2)
     n, m, size = len(x), len(x2), _tiling(x).size
+    one, two = (_prepared(*program, _filled_up(points)) for points in (x, x2))
     out = tuple(np.empty((n, m)) for _ in program.which)
-    delicate: list[tuple[np.ndarray, np.ndarray]] = []
-    corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
 
-    def write(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+    def write(run: Run) -> list[Pairs]:
         for matrix, tiles in zip(out, run.tiles, strict=True):
             _paste(matrix, *run.corner, tiles)
         return _delicate_pairs(run, one_half=False)
 
-    for runs in _each_batch(program, one, two, corners):
-        for found in map(write, runs):
-            delicate += found
-    for a, b, values in _with_care(program, one.points, two.points, delicate):
+    if n * m <= FEW:
+        a, b = np.indices((n, m)).reshape(2, -1)
+        delicate = [(a, b)]
+    else:
+        corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
+        runs = chain.from_iterable(_each_batch(program, one, two, corners))
+        delicate = [found for run in runs for found in write(run)]
+    for a, b, values in _with_care(program, one.points, two.points, delicate, (n, m)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
-    return out, one.ends, two.ends
+    ends, ends2 = (
+        tuple(np.asarray(end)[:count] for end in some.ends) for some, count in ((one, n), (two, m))
+    )
+    return out, ends, ends2
+
+
+def diagonal(program: Program, x: Array) -> Out:
+    """The kernels of every point with itself."""
+    return tuple(np.asarray(end)[: len(x)] for end in _diagonal(*program, _filled_up(x)))
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3))
-def diagonal(
+def _diagonal(
     structure: Structure, varying: Array, which: tuple[str, ...], all_live: bool, x: Array
 ) -> Out:
-    """The kernels of every point with itself."""
     arch = assemble(structure, varying)
     points = pairs.prepare(arch, x)
     return _named(pairs.diagonal(arch, points, all_live), which)
+
+
+def _filled_up(x: Array) -> np.ndarray:
+    """x with its last point repeated up to one of few lengths, so that few programs are compiled."""
+    x = np.asarray(x)
+    step = max(32, (1 << len(x).bit_length()) // 16)
+    return np.concatenate([x, np.repeat(x[-1:], -len(x) % step, axis=0)])
 
 
 class Prepared(NamedTuple):
@@ -197,7 +217,7 @@ def _batch(
     return jax.vmap(tile)(one, two)
 
 
-def _delicate_pairs(run: Run, one_half: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def _delicate_pairs(run: Run, one_half: bool) -> list[Pairs]:
     """Rows and columns of the delicate pairs; of a symmetric matrix only above its diagonal."""
     (row, column), tiles = run.corner, run.tiles[0]
     found = []
@@ -216,14 +236,17 @@ def _with_care(
     program: Program,
     points: pairs.Points,
     points2: pairs.Points,
-    delicate: list[tuple[np.ndarray, np.ndarray]],
+    delicate: list[Pairs],
+    shape: tuple[int, int],
 ) -> Iterator[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
     """Rows, columns and values of the delicate pairs, in chunks."""
     if not delicate:
         return
     rows, columns = (np.concatenate(index) for index in zip(*delicate, strict=True))
-    inside = (rows < len(points.raw.live)) & (columns < len(points2.raw.live))
+    inside = (rows < shape[0]) & (columns < shape[1])
     rows, columns = rows[inside], columns[inside]
+    if not len(rows):
+        return
     chunk = next((c for c in CHUNKS if c >= len(rows)), CHUNKS[-1])
     for k in range(0, len(rows), chunk):
         a, b = rows[k : k + chunk], columns[k : k + chunk]

@@ -66,7 +66,7 @@ class Kernel:
         with jax.enable_x64(True):
             points = boundary.as_points("x", x)
             self._check(points, points)
-            out = direct.diagonal(*self._program(points, points), points)
+            out = direct.diagonal(self._program(points, points), points)
             _check_range("x", points, out)
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
