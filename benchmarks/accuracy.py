@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -211,6 +212,10 @@ def line(name: str, case: cases.Case, d: int, seed: int = 0) -> Line:
     return Line(label, case.depth, worst("ntk"), worst("nngp"), time.perf_counter() - start)
 
 
+def _line(row: tuple[str, cases.Case, int]) -> Line:
+    return line(*row)
+
+
 def jobs(quick: bool, only: str | None) -> list[tuple[str, cases.Case, int]]:
     """(name, case, dimension) of every line of the table."""
     table = cases.architectures()
@@ -226,15 +231,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one network of each kind")
     parser.add_argument("--only", help="networks whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2, help="networks measured at the same time")
     parser.add_argument("--out", type=Path, default=OUT, help="the JSON file")
     options = parser.parse_args(arguments)
 
     heads = "".join(f"{f'of {k}':8}  {'where':46}" for k in ("Θ", "K"))
     tqdm.write(f"{'architecture':32} depth  {heads}{'bound':7}", file=sys.stdout)
     lines = []
-    for name, case, d in tqdm(jobs(options.quick, options.only), unit="network"):
-        lines.append(line(name, case, d))
-        tqdm.write(str(lines[-1]), file=sys.stdout)
+    rows = jobs(options.quick, options.only)
+    # processes of their own, each for few networks: compiled programs take memory
+    with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=8) as pool:
+        for found in tqdm(pool.imap(_line, rows), total=len(rows), unit="network"):
+            lines.append(found)
+            tqdm.write(str(found), file=sys.stdout)
     failures = sum(not line.ok for line in lines)
     print(f"\n{len(lines)} networks, {failures} beyond their bound; written to {options.out}")
     options.out.parent.mkdir(parents=True, exist_ok=True)

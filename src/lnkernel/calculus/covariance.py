@@ -62,6 +62,18 @@ class Covariance:
         """r1 r2 x; with x = c it is K = E uv."""
         return num.sqrt(self.first.q) * (num.sqrt(self.second.q) * x)
 
+    def without_stale_angle(self, num: Arithmetic) -> Covariance:
+        r"""Where one state is the zero vector, and the other is not, a right angle.
+
+        An activation's derivative at 0 is so taken as the mean of the two one-sided ones.
+        """
+        if self.first.live is True and self.second.live is True:
+            return self
+        one, two = num.as_number(self.first.live), num.as_number(self.second.live)
+        stale = one * (1 - two) + two * (1 - one)
+        w, z = (x + stale * (0.5 - x) for x in (self.w, self.z))
+        return dataclasses.replace(self, w=w, z=z, c=self.c * (1 - stale))
+
     def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
 

@@ -66,7 +66,7 @@ def _(layer: Dense, state: State, num: Arithmetic) -> State:
 @rule.register(Activation)
 def _(layer: Activation, state: State, num: Arithmetic) -> State:
     r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,p^2 K'$, because $u\phi'(u) = p\,\phi(u)$."""
-    p, cov = layer.degree, state.total
+    p, cov = layer.degree, state.total.without_stale_angle(num)
     image = gaussian.image(num, layer, cov)
     size = gaussian.size(num, layer, p)
     first, second = (Length(size * num.power(x.q, p), x.live) for x in (cov.first, cov.second))

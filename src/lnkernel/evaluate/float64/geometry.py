@@ -195,9 +195,12 @@ def _covariance(
 ) -> Covariance:
     if all_live:
         first, second = Length(first.q), Length(second.q)
-    else:  # a zero vector has no direction: a right angle to everything is the symmetric choice
-        both = first.live & second.live
-        w, z = jnp.where(both, w, 0.5), jnp.where(both, z, 0.5)
+    else:
+        # a zero vector has no direction: a right angle to everything but zero is the symmetric
+        # choice; zero and zero are one and the same
+        both, neither = first.live & second.live, ~(first.live | second.live)
+        w = jnp.where(both, w, jnp.where(neither, 0.0, 0.5))
+        z = jnp.where(both, z, jnp.where(neither, 1.0, 0.5))
     return Covariance(first, second, w, z, z - w, e)
 
 
