@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.arch import Activation, LayerNorm, Node, Parallel
+from lnkernel.arch import Activation, LayerNorm, Node, Parallel, RMSNorm
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.bound import growth as asymptotics
 from lnkernel.bound.digits import at_most
@@ -194,22 +194,25 @@ def steepest(arch: Node) -> float:
 
 
 def _demand_one_number(arch: Node) -> None:
-    """Behind a sum of branches of which some centre the raw input and some do not, Θ(x, x) depends
-    on the mean of the coordinates as well as on their size."""
-    rows = list(walk(arch, State(Kind.INPUT)))
-    branched = [
-        here
-        for here, layer, state in rows
-        if isinstance(layer, LayerNorm) and state.kind is Kind.INPUT and "branch" in here
+    """Where some layers on the raw input see its mean and others do not (in the branches of a sum,
+    or RMSNorm beside LayerNorm), Θ(x, x) depends on the mean of the coordinates as well as on
+    their size."""
+    on_input = [
+        (here, layer)
+        for here, layer, state in walk(arch, State(Kind.INPUT))
+        if state.kind is Kind.INPUT
     ]
-    if branched:
-        raise ArchitectureError(
-            "LayerNorm",
-            branched[0],
-            "it centres the raw input in one branch of a sum, so Θ(x, x) depends on two numbers, "
-            "the mean of the coordinates and their size, and its supremum is not computed here",
-            "Put the LayerNorm before the sum, or a Dense before the LayerNorm",
-        )
+    beside = any(isinstance(layer, RMSNorm) for _, layer in on_input)
+    for here, layer in on_input:
+        if isinstance(layer, LayerNorm) and (beside or "branch" in here):
+            raise ArchitectureError(
+                "LayerNorm",
+                here,
+                "it centres the raw input, which is not centred for other layers, so Θ(x, x) depends "
+                "on two numbers, the mean of the coordinates and their size, and its supremum is not "
+                "computed here",
+                "Put the LayerNorm first, alone, or a Dense before it",
+            )
 
 
 def _certified(found: SupDiagonal) -> SupDiagonal:
