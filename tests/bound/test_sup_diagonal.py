@@ -223,5 +223,5 @@ def test_refusals() -> None:
 def test_two_normalisations_of_the_raw_input_are_refused() -> None:
     """RMSNorm divides by the mean square, the LayerNorm behind it sees the variance only."""
     layers = lnk.Dense(8), lnk.Relu(), lnk.Dense(1)
-    with pytest.raises(ArchitectureError, match="layer 1: .*two numbers"):
+    with pytest.raises(ArchitectureError, match=r"layer 1: .*two numbers"):
         lnk.sup_diagonal(lnk.serial(lnk.RMSNorm(), lnk.LayerNorm(eps=0.1), *layers))
