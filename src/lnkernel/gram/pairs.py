@@ -45,7 +45,7 @@ def take(points: Points, index: Array) -> Points:
 def through(arch: Node, total: Covariance, centred: Covariance | None) -> Kernels:
     """K and Θ behind `arch` of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
-    num = Float64()
+    num = Float64(needs_range(arch))
     return run(arch, start, num).kernels(num)
 
 

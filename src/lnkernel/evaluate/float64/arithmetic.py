@@ -13,13 +13,19 @@ from lnkernel.evaluate.float64 import tables
 from lnkernel.evaluate.float64 import tails as gaussian
 from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.powers import power
-from lnkernel.evaluate.float64.precise import Precise, as_precise, quotient
+from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
 
 Array = Any
 
 
 class Float64:
-    """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`."""
+    """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`.
+
+    `with_range` is for networks in which squared lengths may leave the range of float64.
+    """
+
+    def __init__(self, with_range: bool = False):
+        self.with_range = with_range
 
     def real(self, x: float) -> Array:
         return float(x)
@@ -33,7 +39,10 @@ class Float64:
         return float(tables.mean_share(degree))
 
     def squared(self, x: Array) -> Precise:
-        return as_precise(x) * x
+        precise = as_precise(x)
+        if self.with_range and jnp.ndim(x):  # hyperparameters are of moderate size
+            precise = normalised(precise)
+        return precise * precise
 
     def sqrt(self, x: Any) -> Array:
         return x.root() if isinstance(x, Precise) else _sqrt(jnp.asarray(x, jnp.float64))
