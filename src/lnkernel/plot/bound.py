@@ -71,8 +71,8 @@ def profile(c: SupDiagonal, norms: Any = None, *, ax: Any = None) -> Any:
         the curve.
 
     >>> import matplotlib; matplotlib.use("Agg")
-    >>> import lnkernel as lnk
-    >>> ax = matplotlib.pyplot.figure().gca()
+    >>> import matplotlib.pyplot as plt, lnkernel as lnk
+    >>> ax = plt.figure().gca()
     >>> curve = lnk.plot.profile(lnk.sup_diagonal(lnk.mlp(norm="last")), [0.1, 1.0, 10.0], ax=ax)
     >>> curve.get_ydata().round(2).tolist()
     [2.76, 3.01, 3.01]
