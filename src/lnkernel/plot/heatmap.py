@@ -23,8 +23,9 @@ def heatmap(kernel: Kernel, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
         the image, for a colour bar: `ax.figure.colorbar(image)`.
 
     >>> import matplotlib; matplotlib.use("Agg")
-    >>> import numpy as np, lnkernel as lnk
-    >>> image = lnk.plot.heatmap(lnk.ntk(lnk.mlp(norm="first")), np.linspace(-5, 5, 11))
+    >>> import matplotlib.pyplot as plt, numpy as np, lnkernel as lnk
+    >>> theta, ax = lnk.ntk(lnk.mlp(norm="first")), plt.figure().gca()
+    >>> image = lnk.plot.heatmap(theta, np.linspace(-5, 5, 11), ax=ax)
     >>> image.get_array().shape
     (11, 11)
     """
