@@ -337,7 +337,9 @@ def hessian(arch: Node, x: Array, y: Array, step: float) -> Array:
     return np.array(table, float).transpose(2, 0, 1)
 
 
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if "LN" in n else n for n in SECOND]
+)
 def test_second_derivatives(name: str) -> None:
     """Of both kernels where they are smooth; of K at equal inputs too, where it is C^2."""
     arch = SECOND[name]

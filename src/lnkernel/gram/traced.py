@@ -7,8 +7,10 @@ and memory is a few matrices of the size of the result.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
@@ -16,7 +18,14 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
-from lnkernel.gram.structure import centres_input, needs_range, starts_with_bias
+from lnkernel.gram.structure import (
+    Structure,
+    assemble,
+    centres_input,
+    dissect,
+    needs_range,
+    starts_with_bias,
+)
 
 Array = Any
 SHORT = 1e-100
@@ -24,6 +33,20 @@ SHORT = 1e-100
 
 def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     """All pairs of x and x2, (n, m)."""
+    structure, varying = dissect(arch)
+    return _matrix(structure, [jnp.asarray(v, jnp.float64) for v in varying], x, x2)
+
+
+def diagonal(arch: Node, x: Array) -> Kernels:
+    """Every point with itself, (n,)."""
+    structure, varying = dissect(arch)
+    return _diagonal(structure, [jnp.asarray(v, jnp.float64) for v in varying], x)
+
+
+# Compiled as a whole: under jax.grad alone JAX would compile every single operation.
+@partial(jax.jit, static_argnums=0)
+def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> Kernels:
+    arch = assemble(structure, varying)
     if starts_with_bias(arch):
         x, x2 = _off_zero(x), _off_zero(x2)
     total = _covariance(arch, x, x2, False)
@@ -32,8 +55,9 @@ def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
 
 
-def diagonal(arch: Node, x: Array) -> Kernels:
-    """Every point with itself, (n,)."""
+@partial(jax.jit, static_argnums=0)
+def _diagonal(structure: Structure, varying: list[Array], x: Array) -> Kernels:
+    arch = assemble(structure, varying)
     x = _off_zero(x) if starts_with_bias(arch) else x
     return pairs.diagonal(arch, pairs.prepare(arch, x), all_live=False)
 
