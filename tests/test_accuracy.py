@@ -48,6 +48,15 @@ def test_other_dimensions(d: int) -> None:
     assert not beyond_bound(list(accuracy.rectangular(case, rows)))
 
 
+def test_short_inputs_beside_a_bias_under_layers_that_widen_angles() -> None:
+    """LayerNorm on features widens every angle by 1.5: fifty of them show the first one's digits."""
+    case = TABLE["relu LN after 50"]
+    rng_pairs = [p for p in cases.pairs(rng(0), 3) if p.tag.startswith("norms 1e-6")]
+    others = [cases.Pair("short", *1e-6 * rng(k).normal(size=(2, 3))) for k in range(33)]
+    rows = accuracy.exact(case.arch, [*rng_pairs, *others])
+    assert not beyond_bound(list(accuracy.rectangular(case, rows)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "case", "d"), WHOLE, ids=[f"{n}-{d}" for n, _, d in WHOLE])
 def test_every_network(name: str, case: cases.Case, d: int) -> None:

@@ -58,12 +58,16 @@ def centres_input(arch: Node) -> bool:
 def needs_difference(arch: Node) -> bool:
     """Whether the rules need the relative difference of the lengths, or the lengths will do.
 
-    A degree below 1 amplifies it; sums and RMSNorm compare the differences of several parts.
+    Where two inputs are short beside the first bias, the lengths leave few digits of the small
+    angle between them. That matters if later layers widen it again: a degree other than 1 does, and
+    a LayerNorm on features. Sums and RMSNorm compare the differences of several parts.
     """
-    layers = [layer for _, layer, _ in walk(arch, State(Kind.INPUT))]
-    if any(isinstance(layer, Activation) and layer.degree < 1 for layer in layers):
+    rows = list(walk(arch, State(Kind.INPUT)))
+    if any(isinstance(layer, Activation) and layer.degree != 1 for _, layer, _ in rows):
         return True
-    return any(isinstance(layer, (Parallel, RMSNorm)) for layer in layers)
+    if any(isinstance(x, LayerNorm) and state.kind is Kind.FEATURES for _, x, state in rows):
+        return True
+    return any(isinstance(layer, (Parallel, RMSNorm)) for _, layer, _ in rows)
 
 
 def needs_range(arch: Node) -> bool:
