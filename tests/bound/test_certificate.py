@@ -17,15 +17,14 @@ from mpmath import mp, mpf
 
 import lnkernel as lnk
 from lnkernel import LayerNorm, Relu, cli, residual, serial
-from lnkernel.bound.certificate import (
-    Certificate,
-    Enclosure,
-    certify_bound,
+from lnkernel.bound.certificate import Certificate, certify_bound
+from lnkernel.bound.certified_arch import described, rebuilt
+from lnkernel.bound.certified_sup import Enclosure
+from lnkernel.bound.enclosures import (
     lambda_min_lower,
     quadratic_form_upper,
     sup_diagonal_enclosure,
 )
-from lnkernel.bound.certified_arch import described, rebuilt
 from lnkernel.errors import ArchitectureError, CertificateError, InputError
 
 EXAMPLE = lnk.mlp(hidden=2, norm="first")
@@ -133,7 +132,9 @@ def test_no_norm_exceeds_the_supremum(name: str) -> None:
 )
 def test_two_lengths_are_refused(start: tuple[lnk.Node, ...]) -> None:
     """Θ(x, x) then depends on the mean of x and on its size."""
-    with pytest.raises(ArchitectureError, match="depends on the mean of the coordinates"):
+    with pytest.raises(
+        ArchitectureError, match="depends on two numbers, the mean of the coordinates"
+    ):
         sup_diagonal_enclosure(serial(*start, dense(1, 0)))
 
 
@@ -175,7 +176,7 @@ def test_equal_points_are_refused() -> None:
 
 
 def test_wrong_number_of_targets() -> None:
-    with pytest.raises(InputError, match="one target for each of the 2 points"):
+    with pytest.raises(InputError, match="one target per point of X"):
         certify_bound(EXAMPLE, [[1.0], [2.0]], [1.0])
 
 
@@ -301,3 +302,10 @@ def test_no_certificate(text: str, tmp_path: Path, capsys: Any) -> None:
 def test_no_file(capsys: Any) -> None:
     assert cli.main(["verify", "nowhere.json"]) == 1
     assert "No such file" in capsys.readouterr().out
+
+
+def test_one_point_has_rkhs_at_most_sharp() -> None:
+    """There the two are equal, and only one of them carries slack."""
+    made = certify_bound(lnk.mlp(norm="first"), [[1.0]], [2.0])
+    assert made.rkhs_upper <= made.sharp_upper
+    assert bool(made.verify())

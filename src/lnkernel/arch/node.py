@@ -52,6 +52,12 @@ def node(cls: type[T]) -> type[T]:
     return made
 
 
+def fields_of(part: Node) -> dict[str, Any]:
+    """The fields of a node by name, in order."""
+    fields = dataclasses.fields(part)  # type: ignore[arg-type]  # every node is a dataclass
+    return {field.name: getattr(part, field.name) for field in fields}
+
+
 def known(value: Any) -> bool:
     """Whether a hyperparameter is a plain number (and not, say, a tracer of `jax.grad`)."""
     return isinstance(value, Real)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.flow import Kind, State, walk
-from lnkernel.arch.node import Node
+from lnkernel.arch.node import Node, fields_of
 from lnkernel.errors import ArchitectureError
 
 
@@ -32,9 +31,7 @@ def html_table(arch: Node) -> str:
 def _describe(layer: Node) -> tuple[str, str]:
     if isinstance(layer, (Parallel, Serial)):
         return "sum of the branches", ""
-    fields = dataclasses.fields(layer)  # type: ignore[arg-type]  # every node is a dataclass
-    values = ((field.name, getattr(layer, field.name)) for field in fields)
     return type(layer).__name__, ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in values
+        for name, value in fields_of(layer).items()
     )

@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,98 +32,15 @@ from lnkernel.bound.certified_spectrum import (
     quadratic_ceiling,
 )
 from lnkernel.bound.certified_sup import Enclosure, supremum, up
-from lnkernel.errors import CertificateError, InputError
+from lnkernel.bound.enclosures import RTOL, checked_points, sup_diagonal_enclosure
+from lnkernel.bound.progress import Bar
+from lnkernel.bound.verdict import Finding, Verdict
+from lnkernel.errors import CertificateError
+from lnkernel.gp.data import as_data
 from lnkernel.gram import boundary
-from lnkernel.gram.structure import centres_input
 
 FORMAT = 1
-RTOL = 1e-8
-LONG = 300  # points from which on a progress bar is shown
 SLACK = 2.0**-36  # of y^T Theta^-1 y, so that another machine's rounding proves it as well
-
-
-def sup_diagonal_enclosure(
-    arch: Node, rtol: float = RTOL, progress: Any = None
-) -> tuple[Enclosure, float]:
-    r"""$C = \sup_x \Theta(x, x)$, proved to lie between two numbers; and where.
-
-    Returns the enclosure and the norm $|x|/\sqrt d$ of an input that reaches its lower end (or
-    infinity). (inf, inf) where Θ(x, x) is unbounded. Where a LayerNorm acts on the raw input,
-    the norm is that of the centred input.
-
-    Args:
-        arch: a network.
-        rtol: how wide the enclosure may be, relatively.
-        progress: a function that is called with the width that remains, or None.
-
-    >>> import lnkernel as lnk
-    >>> C, norm = sup_diagonal_enclosure(lnk.mlp(hidden=2, norm="last"))
-    >>> C.lower <= 3.0100000000000005 <= C.upper, C.upper / C.lower < 1 + 1e-15, norm
-    (True, True, inf)
-    """
-    check_network(arch)
-    if not 0 < rtol < 1:
-        raise InputError("rtol", "a number between 0 and 1", repr(rtol), "Write rtol=1e-8")
-    return tuple(supremum(arch, rtol, progress=progress))  # type: ignore[return-value]
-
-
-def lambda_min_lower(arch: Node, X: Any, progress: Any = None) -> float:
-    r"""A number that $\lambda_{min}(\Theta(X, X))$ is proved not to be below.
-
-    `progress` is a function that is called with the number of entries just enclosed, or None.
-
-    >>> import lnkernel as lnk
-    >>> round(lambda_min_lower(lnk.mlp(norm="first"), [[1.0], [-1.0]]), 8)
-    2.71055019
-    """
-    return eigenvalue_floor(EnclosedGram(check_network(arch), _points(arch, X), progress))
-
-
-def quadratic_form_upper(arch: Node, X: Any, y: Any, lambda_low: float) -> float:
-    r"""A number that $y^T \Theta(X, X)^{-1} y$ is proved not to exceed, for each column of y.
-
-    Args:
-        lambda_low: a proved lower bound of λ_min, as `lambda_min_lower` gives it.
-
-    >>> import lnkernel as lnk
-    >>> arch, X = lnk.mlp(norm="first"), [[1.0], [-1.0]]
-    >>> low = lambda_min_lower(arch, X)
-    >>> round(quadratic_form_upper(arch, X, [1.0, 1.0], low), 8)    # 2/(3.03 + 0.31944981)
-    0.59711299
-    """
-    x = _points(arch, X)
-    return quadratic_ceiling(EnclosedGram(check_network(arch), x), _targets(y, x), lambda_low)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One statement of a certificate, and whether it was proved."""
-
-    statement: str
-    holds: bool
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What `Certificate.verify` has found. It is true if every statement was proved."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def valid(self) -> bool:
-        return all(finding.holds for finding in self.findings)
-
-    def __bool__(self) -> bool:
-        return self.valid
-
-    def __str__(self) -> str:
-        rows = [f"  {'proved' if f.holds else 'FAILED'}: {f.statement}" for f in self.findings]
-        end = (
-            "The certificate is valid: every statement was proved again, from the data alone."
-            if self.valid
-            else "The certificate is NOT valid."
-        )
-        return "\n".join([*rows, end])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +103,7 @@ class Certificate:
         The stored numbers are claims to be proved, and no intermediate result is stored. The
         digest tells in addition whether anything at all was changed since it was made.
         """
-        with _Bar(progress, self.n) as bar:
+        with Bar(progress, self.n) as bar:
             gram = EnclosedGram(self.arch, self.X, bar.update)
             low = self.lambda_min_lower
             positive = is_above(gram, low)
@@ -267,8 +184,7 @@ def certify_bound(
     (1.345085, 1.495229, True)
     """
     check_network(arch)
-    x = _points(arch, X)
-    targets = _targets(y, x)
+    data = as_data(X, y)
     C, _ = sup_diagonal_enclosure(arch, rtol)
     if not math.isfinite(C.upper):
         raise CertificateError(
@@ -276,37 +192,31 @@ def certify_bound(
             "bound to certify",
             "Put a LayerNorm before the last layer",
         )
-    with _Bar(progress, len(x)) as bar:
-        gram = EnclosedGram(arch, x, bar.update)
+    with Bar(progress, len(data.x)) as bar:
+        gram = EnclosedGram(arch, checked_points(arch, data.x), bar.update)
         low = eigenvalue_floor(gram)
-        quadratic = quadratic_ceiling(gram, targets, low) * (1 + SLACK)
-    largest = float(np.abs(targets).max())
-    rkhs, sharp = _bounds(C.upper, low, quadratic, len(x), largest)
-    return _sealed(
-        Certificate(
-            arch=arch,
-            X=x,
-            y=targets,
-            C=C,
-            lambda_min_lower=low,
-            quadratic_upper=quadratic,
-            rkhs_upper=rkhs,
-            sharp_upper=sharp,
-            n=len(x),
-            max_abs_y=largest,
-            rtol=float(rtol),
-            made_with=_versions(),
-        )
+        quadratic = quadratic_ceiling(gram, data.y, low) * (1 + SLACK)
+    largest = float(np.abs(data.y).max())
+    rkhs, sharp = _bounds(C.upper, low, quadratic, len(data.x), largest)
+    made = Certificate(
+        arch=arch,
+        X=data.x,
+        y=data.y,
+        C=C,
+        lambda_min_lower=low,
+        quadratic_upper=quadratic,
+        rkhs_upper=rkhs,
+        sharp_upper=sharp,
+        n=len(data.x),
+        max_abs_y=largest,
+        rtol=float(rtol),
+        made_with=_versions(),
     )
-
-
-def _sealed(made: Certificate) -> Certificate:
-    object.__setattr__(made, "digest", made._digest())
-    return made
+    return replace(made, digest=made._digest())
 
 
 def _bounds(C: float, low: float, quadratic: float, n: int, largest: float) -> tuple[float, float]:
-    """Both bounds, rounded up."""
+    """Both bounds, rounded up. The second bounds the first as well, which may have more slack."""
     from flint import arb
 
     from lnkernel.evaluate.balls.numbers import BITS, working_precision
@@ -314,28 +224,8 @@ def _bounds(C: float, low: float, quadratic: float, n: int, largest: float) -> t
     if not (low > 0 and C >= 0 and quadratic >= 0):
         return math.inf, math.inf
     with working_precision(BITS):
-        sharp = arb(largest) * (arb(C) * n / arb(low)).sqrt()
-        return up((arb(C) * arb(quadratic)).sqrt()), up(sharp)
-
-
-def _points(arch: Node, X: Any) -> np.ndarray:
-    points = np.array(boundary.as_points("X", X), dtype=np.float64)
-    if centres_input(check_network(arch)):
-        boundary.check_centred(points)
-    return points
-
-
-def _targets(y: Any, x: np.ndarray) -> np.ndarray:
-    given = np.asarray(y)
-    targets = np.array(boundary.as_points("y", given[:, None] if given.ndim == 1 else given))
-    if len(targets) != len(x):
-        raise InputError(
-            "y",
-            f"one target for each of the {len(x)} points of X",
-            f"{len(targets)} targets",
-            "Check that X and y belong together",
-        )
-    return targets.astype(np.float64)
+        sharp = up(arb(largest) * (arb(C) * n / arb(low)).sqrt())
+        return min(up((arb(C) * arb(quadratic)).sqrt()), sharp), sharp
 
 
 def _from_content(data: Any) -> Certificate:
@@ -356,37 +246,9 @@ def _from_content(data: Any) -> Certificate:
     )
     same = {key: value for key, value in data.items() if key != "digest"} == made._content()
     # words that the numbers do not carry (and numbers written otherwise) were changed
-    return made if same else _with_digest(made, "")
-
-
-def _with_digest(made: Certificate, digest: str) -> Certificate:
-    object.__setattr__(made, "digest", digest)
-    return made
+    return made if same else replace(made, digest="")
 
 
 def _versions() -> dict[str, str]:
     packages = ("python-flint", "numpy", "scipy")
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
-
-
-class _Bar:
-    """A progress bar over the entries of the matrix, where there are many of them."""
-
-    def __init__(self, wanted: bool | None, n: int):
-        self.shown = n >= LONG if wanted is None else wanted and n >= LONG
-        self.total, self.bar = n * (n + 1) // 2, None
-
-    def __enter__(self) -> _Bar:
-        if self.shown:
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=self.total, unit="entries", desc="enclosing the kernel")
-        return self
-
-    def update(self, count: int) -> None:
-        if self.bar is not None:
-            self.bar.update(count)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()

@@ -8,6 +8,7 @@ from typing import Any
 from lnkernel import arch as layers
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
+from lnkernel.arch.node import fields_of
 from lnkernel.errors import CertificateError, LnkernelError
 
 KNOWN: dict[str, Any] = {
@@ -24,8 +25,10 @@ def described(arch: Node) -> dict[str, Any]:
     >>> described(lnk.Dense(8, W_std=1.5))
     {'layer': 'Dense', 'width': 8, 'W_std': '0x1.8000000000000p+0', 'b_std': '0x0.0p+0'}
     """
-    fields = {f.name: getattr(arch, f.name) for f in dataclasses.fields(arch)}  # type: ignore[arg-type]
-    return {"layer": type(arch).__name__, **{name: _plain(v) for name, v in fields.items()}}
+    return {
+        "layer": type(arch).__name__,
+        **{name: _plain(v) for name, v in fields_of(arch).items()},
+    }
 
 
 def _plain(value: Any) -> Any:

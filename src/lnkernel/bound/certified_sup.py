@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb
 
-from lnkernel.arch import Identity, LayerNorm, Node, Serial
-from lnkernel.errors import ArchitectureError
+from lnkernel.arch import Node
+from lnkernel.bound.one_length import demand_one_length
 from lnkernel.evaluate.balls import entries, functions, ray
 from lnkernel.evaluate.balls.arithmetic import exactly
 from lnkernel.evaluate.balls.numbers import BITS, working_precision
-from lnkernel.evaluate.balls.ray import Box
-from lnkernel.gram.structure import centres_input
+from lnkernel.evaluate.balls.on_ray import Box
 
 MOST_BOXES = 4_000
 
@@ -52,7 +51,7 @@ def supremum(
     `progress` is called after each box with the relative width that remains. After
     MOST_BOXES boxes the enclosure is returned as it is then: wider, and just as true.
     """
-    _demand_one_length(arch)
+    demand_one_length(arch)
     with working_precision(BITS):
         search = _Search(exactly(arch))
         zero = entries.diagonal(arch, np.zeros((1, 4))).ntk  # x = 0, which no box contains
@@ -75,20 +74,6 @@ def supremum(
             search.halve()
         upper = max(search.top, search.floor_ball.upper())
         return Supremum(Enclosure(down(search.floor), up(upper)), _norm(search.best))
-
-
-def _demand_one_length(arch: Node) -> None:
-    """A LayerNorm on the raw input must come first: else x and x less its mean both matter."""
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
-    first = next((layer for layer in layers if not isinstance(layer, Identity)), None)
-    if centres_input(arch) and not isinstance(first, LayerNorm):
-        raise ArchitectureError(
-            "LayerNorm",
-            "",
-            "it centres the raw input behind another layer or in one branch of a sum, so Θ(x, x) "
-            "depends on the mean of the coordinates as well as on their size",
-            "Put the LayerNorm first, or a Dense before it",
-        )
 
 
 @dataclass

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.arch import Activation, LayerNorm, Node, Parallel, RMSNorm
+from lnkernel.arch import Activation, Node, Parallel
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.bound import growth as asymptotics
 from lnkernel.bound.digits import at_most
 from lnkernel.bound.growth import Growth
+from lnkernel.bound.one_length import demand_one_length
 from lnkernel.bound.search import Peak, highest
-from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.errors import InputError
 from lnkernel.gram.kernel import Kernel, ntk
 
 # A square wave has mean 0, so that its mean square is its variance too: one profile
@@ -140,7 +141,7 @@ def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
       |x| → ∞. A normalisation before the last layer makes it bounded.
     """
     arch = asymptotics.concrete(arch)
-    _demand_one_number(arch)
+    demand_one_length(arch)
     found = _in_float64(arch)
     return _certified(found) if certify else found
 
@@ -193,30 +194,8 @@ def steepest(arch: Node) -> float:
     return math.prod(max(1.0, layer.degree) for layer in layers if isinstance(layer, Activation))
 
 
-def _demand_one_number(arch: Node) -> None:
-    """Where some layers on the raw input see its mean and others do not (in the branches of a sum,
-    or RMSNorm beside LayerNorm), Θ(x, x) depends on the mean of the coordinates as well as on
-    their size."""
-    on_input = [
-        (here, layer)
-        for here, layer, state in walk(arch, State(Kind.INPUT))
-        if state.kind is Kind.INPUT
-    ]
-    beside = any(isinstance(layer, RMSNorm) for _, layer in on_input)
-    for here, layer in on_input:
-        if isinstance(layer, LayerNorm) and (beside or "branch" in here):
-            raise ArchitectureError(
-                "LayerNorm",
-                here,
-                "it centres the raw input, which is not centred for other layers, so Θ(x, x) depends "
-                "on two numbers, the mean of the coordinates and their size, and its supremum is not "
-                "computed here",
-                "Put the LayerNorm first, alone, or a Dense before it",
-            )
-
-
 def _certified(found: SupDiagonal) -> SupDiagonal:
-    from lnkernel.bound.certificate import sup_diagonal_enclosure
+    from lnkernel.bound.enclosures import sup_diagonal_enclosure
 
     enclosure = sup_diagonal_enclosure(found.arch)[0]
     lower, upper = float(enclosure[0]), float(enclosure[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from flint import arb
 
 from lnkernel.arch import Node, Parallel, Serial
-from lnkernel.arch.node import known_zero
+from lnkernel.arch.node import fields_of, known_zero
 from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
 from lnkernel.evaluate.balls import functions
 from lnkernel.evaluate.balls.numbers import BITS, Truth, balls, elementwise, select
@@ -102,7 +101,7 @@ def exactly(arch: Node) -> Any:
     if isinstance(arch, Serial | Parallel):
         name = "layers" if isinstance(arch, Serial) else "branches"
         return _with(arch, {name: tuple(exactly(part) for part in getattr(arch, name))})
-    fields = {f.name: getattr(arch, f.name) for f in dataclasses.fields(arch)}  # type: ignore[arg-type]
+    fields = fields_of(arch)
     varying = {"W_std", "b_std", "eps", "slope", "a", "b"} & fields.keys()
     return _with(
         arch,
@@ -113,9 +112,8 @@ def exactly(arch: Node) -> Any:
 def _with(arch: Node, changes: dict[str, Any]) -> Any:
     """A copy with other fields, unchecked: the original was checked."""
     copy = object.__new__(type(arch))
-    for field in dataclasses.fields(arch):  # type: ignore[arg-type]
-        value = changes.get(field.name, getattr(arch, field.name))
-        object.__setattr__(copy, field.name, value)
+    for name, value in (fields_of(arch) | changes).items():
+        object.__setattr__(copy, name, value)
     return copy
 
 

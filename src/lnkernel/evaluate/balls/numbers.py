@@ -35,7 +35,10 @@ class Truth(NamedTuple):
 
 
 class BallArray(np.ndarray):
-    """A NumPy array of balls, whose comparisons tell what is certain."""
+    """A NumPy array of balls, whose comparisons tell what is certain.
+
+    The overrides are silenced for the type checker: NumPy's comparisons give arrays of bool.
+    """
 
     def __lt__(self, other: Any) -> Truth:  # type: ignore[override]
         return _compared(np.less, np.greater_equal, self, other)

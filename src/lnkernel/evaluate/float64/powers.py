@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, plain, quotient
-from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
+from lnkernel.evaluate.float64.projection import rounded_to_26_bits
 
 Array = Any
 LOG_2 = 0.6931471805599453, 2.3190468138462996e-17
@@ -76,8 +76,8 @@ def _multiple(degree: float, exponent: Array) -> tuple[Array, Precise]:
     coarse = math.floor(degree * 2**20) / 2**20  # times an exponent it is exact
     product = exponent * coarse
     whole = jnp.round(product)
-    rest, error = two_sum(product - whole, exponent * (degree - coarse))
-    return whole.astype(exponent.dtype), Precise(rest, error)
+    fine = as_precise(exponent) * (degree - coarse)
+    return whole.astype(exponent.dtype), fine + (product - whole)
 
 
 def _rough(degree: float, x: Precise, fraction: Precise) -> Array:
