@@ -62,6 +62,7 @@ __all__ = [
     "bound",
     "diverging_witness",
     "errors",
+    "finite",
     "kernels",
     "merge_duplicates",
     "mlp",
@@ -75,7 +76,7 @@ __all__ = [
     "sup_diagonal",
 ]
 
-_ON_DEMAND = ("plot",)  # what needs more than JAX is imported at its first use
+_ON_DEMAND = ("finite", "plot")  # what needs more than JAX is imported at its first use
 
 
 def __getattr__(name: str) -> Any:
