@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
-MODULES = {"errors", "plot"}
+MODULES = {"errors", "finite", "plot"}
 
 
 def test_what_the_design_names_is_public() -> None:
