@@ -71,6 +71,26 @@ class PrecisionError(LnkernelError, RuntimeError):
         )
 
 
+class NetworkPrecisionError(LnkernelError, RuntimeError):
+    """A float64 network built or called where JAX would cut its numbers to float32.
+
+    >>> import jax.numpy as jnp, lnkernel as lnk
+    >>> lnk.finite.network(lnk.mlp(), in_dim=1, rngs=0, dtype=jnp.float64)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.NetworkPrecisionError: a float64 network was built or called while JAX's \
+    64-bit mode is off, ...
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a float64 network was built or called while JAX's 64-bit mode is off, so its numbers "
+            "would be cut to float32. Build and call it inside `with jax.enable_x64(True):`, put "
+            'jax.config.update("jax_enable_x64", True) at the top of your program, or use '
+            "dtype=jnp.float32."
+        )
+
+
 class KernelOverflowError(LnkernelError, OverflowError):
     """The exact value of a kernel lies outside the range of float64.
 

@@ -1,3 +1,5 @@
 """Networks of finite width beside their limit: Flax twins, training, empirical kernels."""
 
-__all__: list[str] = []
+from lnkernel.finite.network import Network, network
+
+__all__ = ["Network", "network"]

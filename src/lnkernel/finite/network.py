@@ -1,0 +1,127 @@
+"""An architecture as a Flax network of finite width."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from lnkernel.arch import Node, Serial
+from lnkernel.arch.flow import check_network
+from lnkernel.errors import InputError, NetworkPrecisionError
+from lnkernel.finite.layers import Plan, serial_twins
+from lnkernel.gram.boundary import x64_is_on
+
+Array = Any
+PARAMETERIZATIONS = ("ntk", "standard")
+DTYPES = ("float32", "float64")
+
+
+class Network(nnx.Sequential):
+    """The finite twin of an architecture, as `network` builds it: (n, in_dim) to (n, outputs)."""
+
+    def __init__(self, layers: list[Any], in_dim: int, dtype: Any):
+        super().__init__(*layers)
+        self.in_dim, self.dtype = in_dim, dtype
+
+    def __call__(self, x: Array) -> Array:  # type: ignore[override]  # one argument only
+        if self.dtype == jnp.float64 and not x64_is_on():
+            raise NetworkPrecisionError()
+        x = jnp.asarray(x)
+        if x.ndim != 2 or x.shape[1] != self.in_dim:
+            raise InputError(
+                "x",
+                f"a 2-D array of shape (points, {self.in_dim}), as the network was built for",
+                f"shape {x.shape}",
+                "For one point write x[None, :]; for another dimension build the network with "
+                "in_dim=x.shape[1]",
+            )
+        return super().__call__(x.astype(self.dtype))
+
+
+def network(
+    arch: Node,
+    in_dim: int,
+    width: int | None = None,
+    *,
+    rngs: nnx.Rngs | int | jax.Array,
+    parameterization: str = "ntk",
+    dtype: Any = jnp.float32,
+) -> Network:
+    r"""The network of finite width that `arch` describes, randomly initialised, as a Flax module.
+
+    Args:
+        arch: the architecture.
+        in_dim: dimension of the inputs.
+        width: of every hidden Dense; by default their own. The outputs stay as many as `arch` says.
+        rngs: the source of the initial parameters, an `nnx.Rngs`, a seed or a key of `jax.random`.
+        parameterization: "ntk" is $h = \frac{W_{std}}{\sqrt{n_{in}}}\, W a + b_{std}\, b$ with all
+            of $W, b \sim N(0, 1)$ trained, whose tangent kernel tends to `ntk(arch)`. "standard" is
+            $h = W a + b$ with $W \sim N(0, W_{std}^2/n_{in})$ (He's initialisation if
+            $W_{std} = \sqrt 2$) and $b \sim N(0, b_{std}^2)$: from the same seed the same function,
+            but another training. Without $b_{std}$ there is no bias, in either.
+        dtype: float32 or float64, of the parameters and of the arithmetic. float64 networks are
+            built and called inside `with jax.enable_x64(True):`.
+
+    >>> import lnkernel as lnk
+    >>> arch = lnk.mlp(hidden=2, norm="first")
+    >>> f = lnk.finite.network(arch, in_dim=3, width=64, rngs=0)
+    >>> f([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]).shape
+    (2, 1)
+    >>> f.layers[0].kernel.shape, f.layers[-1].kernel.shape
+    ((3, 64), (64, 1))
+    """
+    check_network(arch)
+    _check_integer("in_dim", in_dim)
+    if width is not None:
+        _check_integer("width", width)
+    if parameterization not in PARAMETERIZATIONS:
+        raise InputError(
+            "parameterization",
+            " or ".join(f'"{name}"' for name in PARAMETERIZATIONS),
+            repr(parameterization),
+            'Use "ntk" to compare with the kernels, "standard" to train as is usual',
+        )
+    plan = Plan(
+        n_in=int(in_dim),
+        width=None if width is None else int(width),
+        output=True,
+        parameterization=parameterization,
+        dtype=_checked_dtype(dtype),
+        rngs=_as_rngs(rngs),
+    )
+    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), plan)
+    return Network(layers, plan.n_in, plan.dtype)
+
+
+def _check_integer(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
+
+
+def _checked_dtype(dtype: Any) -> Any:
+    try:
+        name = jnp.dtype(dtype).name
+    except TypeError:
+        name = repr(dtype)
+    if name not in DTYPES:
+        raise InputError("dtype", "float32 or float64", name, "Write e.g. dtype=jnp.float64")
+    if name == "float64" and not x64_is_on():
+        raise NetworkPrecisionError()
+    return jnp.dtype(name)
+
+
+def _as_rngs(rngs: Any) -> nnx.Rngs:
+    if isinstance(rngs, nnx.Rngs):
+        return rngs
+    if isinstance(rngs, bool) or not isinstance(rngs, (Integral, jax.Array)):
+        raise InputError(
+            "rngs",
+            "an nnx.Rngs, a seed or a key of jax.random",
+            f"{rngs!r} of type {type(rngs).__name__}",
+            "Write e.g. rngs=0",
+        )
+    return nnx.Rngs(rngs if isinstance(rngs, jax.Array) else int(rngs))
