@@ -1,0 +1,172 @@
+r"""The tangent kernel of a network as it stands: $\hat\Theta(x, x') = \sum_\theta
+\partial_\theta f(x)\,\partial_\theta f(x')$."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.errors import InputError
+from lnkernel.finite.empirical_function import Function, opened
+
+Array = Any
+METHODS = ("auto", "jacobian", "vector")
+OUTPUTS = ("mean", "full")
+TILE_BYTES = 2**29  # of one tile's Jacobian; at most about four of its size exist at a time
+
+
+def empirical_ntk(
+    network: Any, x: Any, x2: Any = None, method: str = "auto", *, outputs: str = "mean"
+) -> np.ndarray:
+    r"""The tangent kernel of a network with the parameters that it has now,
+
+        Θ̂(x, x') = Σ_θ ∂f(x)/∂θ · ∂f(x')/∂θ,   summed over every `nnx.Param`.
+
+    For the twin of an architecture in NTK parametrisation it tends to `lnkernel.ntk(arch)` as the
+    width grows; one draw deviates from it by about $1/\sqrt{\mathrm{width}}$.
+
+    Args:
+        network: any `flax.nnx.Module` that maps inputs (n, ...) to outputs (n, k) or (n,), each
+            input on its own. Dropout and BatchNorm are to be set by `network.eval()` first.
+        x: inputs, (n, d), or (n, ...) if the network takes such.
+        x2: other inputs. Without them the matrix is symmetric, and half of it is computed.
+        method: "jacobian" multiplies the Jacobians at two tiles of inputs. "vector" takes the
+            Jacobian at one tile and differentiates the network along its rows at the other, which
+            is cheaper for the full matrix of many outputs. "auto" chooses "vector" for the full
+            matrix of more than 4 outputs, and "jacobian" otherwise.
+        outputs: of a network with k of them. "mean" is the mean of $\hat\Theta_{oo}$ over the outputs
+            o, (n, m), which has the limit $\Theta$; "full" is (n, m, k, k), with the limit
+            $\Theta\,\delta_{oo'}$.
+
+    Returns:
+        A NumPy array in the precision of the network's parameters, in which all is computed: x is
+        rounded to float32 for a float32 network. Beyond it, memory is needed for four tiles of
+        half a GB at most, or for four Jacobians at a single input where these are larger.
+
+    >>> import lnkernel as lnk
+    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]]
+    >>> f = lnk.finite.network(arch, in_dim=2, width=512, rngs=0)
+    >>> theta = lnk.finite.empirical_ntk(f, x)
+    >>> theta.shape, theta.dtype, bool(abs(theta / lnk.ntk(arch)(x) - 1).max() < 0.2)
+    ((3, 3), dtype('float32'), True)
+    """
+    _one_of("method", method, METHODS)
+    _one_of("outputs", outputs, OUTPUTS)
+    symmetric = x2 is None or x2 is x
+    with opened(network, ("x", x), *([] if symmetric else [("x2", x2)])) as (function, inputs):
+        if method == "auto":
+            method = "vector" if outputs == "full" and function.outputs > 4 else "jacobian"
+        block = {"jacobian": _product, "vector": _along_rows}[method]
+        rows, columns = inputs[0], inputs[-1]
+        return _in_tiles(function, partial(block, full=outputs == "full"), rows, columns, symmetric)
+
+
+def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np.ndarray:
+    r"""$\hat\Theta(x, x)$ of every input on its own: (n,), or (n, k, k) with `outputs="full"`.
+
+    As `empirical_ntk`, in the network's precision.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> f = lnk.finite.network(lnk.mlp(), in_dim=1, width=64, rngs=0)
+    >>> x = np.linspace(-1, 1, 5)[:, None]
+    >>> np.allclose(lnk.finite.empirical_ntk_diagonal(f, x), np.diag(lnk.finite.empirical_ntk(f, x)))
+    True
+    """
+    _one_of("outputs", outputs, OUTPUTS)
+    with opened(network, ("x", x)) as (function, (points,)):
+        size = _tile_size(function, len(points))
+        tiles = [
+            np.asarray(_own(function, _tile(points, start, size), full=outputs == "full"))
+            for start in range(0, len(points), size)
+        ]
+        return np.concatenate(tiles)[: len(points)]
+
+
+Block = Callable[[Function, list[Array], Array], Array]
+
+
+def _in_tiles(
+    function: Function, block: Block, x: np.ndarray, x2: np.ndarray, symmetric: bool
+) -> np.ndarray:
+    """All blocks, those below the diagonal mirrored where the matrix is symmetric."""
+    size, size2 = _tile_size(function, len(x)), _tile_size(function, len(x2))
+    out: np.ndarray | None = None
+    for row in range(0, len(x), size):
+        jacobian = _jacobian(function, _tile(x, row, size))
+        for column in range(row if symmetric else 0, len(x2), size2):
+            tile = np.asarray(block(function, jacobian, _tile(x2, column, size2)))
+            if out is None:
+                out = np.empty((len(x), len(x2), *tile.shape[2:]), tile.dtype)
+            here = out[row : row + size, column : column + size2]
+            here[...] = tile[: len(here), : here.shape[1]]
+            if symmetric:
+                there = out[column : column + size2, row : row + size]
+                there[...] = np.moveaxis(here, (0, 2), (1, 3)) if here.ndim == 4 else here.T
+    assert out is not None  # there is at least one input
+    return out
+
+
+def _tile_size(function: Function, n: int) -> int:
+    """Inputs per tile, so that all tiles are about equally large."""
+    most = max(1, TILE_BYTES // function.bytes_per_input)
+    return -(-n // -(-n // most))
+
+
+def _tile(x: np.ndarray, start: int, size: int) -> np.ndarray:
+    """So many inputs from `start` on; the last one again where they end: one program for all."""
+    return x[np.minimum(np.arange(start, start + size), len(x) - 1)]
+
+
+@jax.jit
+def _jacobian(function: Function, x: Array) -> list[Array]:
+    return function.jacobian(x)
+
+
+@partial(jax.jit, static_argnames="full")
+def _product(function: Function, jacobian: list[Array], x2: Array, *, full: bool) -> Array:
+    """The Jacobian at some inputs times that at others: (n, m) or (n, m, k, k)."""
+    pairs = zip(jacobian, function.jacobian(x2), strict=True)
+    if full:
+        return sum(_dot(a, b, axes=2) for a, b in pairs).swapaxes(1, 2)
+    return sum(_dot(a, b, axes=1) for a, b in pairs) / function.outputs
+
+
+def _dot(a: Array, b: Array, axes: int) -> Array:
+    """The product over all but the first axes, in float32 at least."""
+    flat = [leaf.reshape(*leaf.shape[:axes], -1) for leaf in (a, b)]
+    return jax.lax.dot_general(
+        *flat,
+        (((axes,), (axes,)), ((), ())),
+        precision=jax.lax.Precision.HIGHEST,
+        preferred_element_type=jnp.promote_types(a.dtype, jnp.float32),
+    )
+
+
+@partial(jax.jit, static_argnames="full")
+def _along_rows(function: Function, jacobian: list[Array], x2: Array, *, full: bool) -> Array:
+    """The change of f(x2) along every row of the Jacobian: (n, m) or (n, m, k, k)."""
+    tree = jax.tree.structure(function.params)
+    _, change = jax.linearize(lambda params: function.on(params, x2), function.params)
+    rows = jax.vmap(jax.vmap(lambda *leaves: change(jax.tree.unflatten(tree, leaves))))
+    products = rows(*jacobian)  # (n, k, m, k)
+    if full:
+        return products.swapaxes(1, 2)
+    return jnp.einsum("aobo->ab", products) / function.outputs
+
+
+@partial(jax.jit, static_argnames="full")
+def _own(function: Function, x: Array, *, full: bool) -> Array:
+    jacobian = [leaf.reshape(*leaf.shape[:2], -1) for leaf in function.jacobian(x)]
+    products = sum(jnp.einsum("aip,ajp->aij", a, a, precision="highest") for a in jacobian)
+    return products if full else jnp.trace(products, axis1=1, axis2=2) / function.outputs
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        names = " or ".join(f'"{word}"' for word in allowed)
+        raise InputError(name, names, repr(value), f'The default is "{allowed[0]}"')

@@ -1,0 +1,125 @@
+"""Any Flax module as a pure function of its trained parameters and of one input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from lnkernel.errors import InputError
+from lnkernel.gram.boundary import as_points, inside_jit, is_traced
+
+Array = Any
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["params", "rest"],
+    meta_fields=["graph", "outputs"],
+)
+@dataclass(frozen=True)
+class Function:
+    """A network's output at one input, as a function of the trained parameters.
+
+    The network is merged anew in every call, so that no call can change it.
+    """
+
+    graph: Any
+    params: Any  # what is trained: every `nnx.Param`
+    rest: Any  # all other variables
+    outputs: int
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        """f(x) of one input, as a vector: (outputs,)."""
+        return jnp.ravel(nnx.merge(self.graph, params, self.rest, copy=True)(x[None]))
+
+    def on(self, params: Any, x: Array) -> Array:
+        """f of each of the inputs on its own: (n, outputs)."""
+        return jax.vmap(self, (None, 0))(params, x)
+
+    def jacobian(self, x: Array) -> list[Array]:
+        """The derivatives at every input: for every parameter (n, outputs, *its shape)."""
+        return jax.tree.leaves(jax.vmap(jax.jacrev(self), (None, 0))(self.params, x))
+
+    @property
+    def bytes_per_input(self) -> int:
+        """What the Jacobian at one input takes."""
+        return self.outputs * sum(leaf.nbytes for leaf in jax.tree.leaves(self.params))
+
+
+@contextmanager
+def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, list[np.ndarray]]]:
+    """The network as a function, and the named inputs in its precision, which holds in this scope.
+
+    The precision is that of the parameters, whatever JAX's setting: float64 if one of them is, and
+    float32 otherwise.
+    """
+    if not isinstance(network, nnx.Module):
+        raise InputError(
+            "network",
+            "a flax.nnx.Module",
+            f"{network!r} of type {type(network).__name__}",
+            "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
+        )
+    graph, params, rest = nnx.split(network, nnx.Param, ...)
+    if is_traced(params, inputs) or inside_jit():
+        raise InputError(
+            "network",
+            "a call outside of jax.jit, jax.grad and jax.vmap",
+            "a call inside of one of them",
+            "Leave them away: the matrix is computed in tiles, by compiled programs",
+        )
+    leaves = jax.tree.leaves(params)
+    if not leaves:
+        raise InputError(
+            "network",
+            "at least one trained parameter, an nnx.Param",
+            f"{type(network).__name__} without any",
+            "Make its parameters variables of type flax.nnx.Param",
+        )
+    dtype = jnp.result_type(*leaves)
+    with jax.enable_x64(dtype == np.float64):
+        given = [_in_precision(name, x, dtype) for name, x in inputs]
+        sizes = [
+            _outputs(Function(graph, params, rest, 0), name, x)
+            for (name, _), x in zip(inputs, given, strict=True)
+        ]
+        yield Function(graph, params, rest, sizes[0]), given
+
+
+def _in_precision(name: str, x: Any, dtype: Any) -> np.ndarray:
+    """Inputs of any shape (n, ...) in the network's precision, checked."""
+    shape = np.shape(x)
+    flat = np.reshape(x, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else x
+    points = np.asarray(as_points(name, flat))
+    with np.errstate(over="ignore"):
+        converted = points.astype(dtype)
+    if not np.isfinite(converted).all():
+        raise InputError(
+            name,
+            f"numbers in the range of the network's {dtype}",
+            f"{np.abs(points).max():.3g}",
+            "Rescale the data, or build the network with dtype=jnp.float64",
+        )
+    return converted.reshape(shape)
+
+
+def _outputs(function: Function, name: str, x: np.ndarray) -> int:
+    """The number of the network's outputs for such inputs."""
+    try:
+        made = jax.eval_shape(function, function.params, x[0])
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            name,
+            "inputs that the network accepts",
+            f"shape {x.shape}, at which it raises {type(problem).__name__}: {problem}",
+            "Give the points the dimension that the network was built for",
+        ) from problem
+    return int(made.size)
