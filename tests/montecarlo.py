@@ -77,6 +77,19 @@ def extrapolate(
     return _summary(batches())
 
 
+def of_one(arch: Any, x: Any, parameters: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Outputs (n, 1) and NTK (n, n) of the one network with these (weights, biases) of its Dense
+    layers, in their order; it has one output."""
+    given = iter(parameters)
+
+    def normals(fan_in: int) -> tuple[Array, Array]:
+        weights, biases = next(given)
+        return weights[None], biases[None, None]
+
+    outputs, back = _run(arch, np.asarray(x, float)[None], normals)
+    return outputs[0], back(np.ones_like(outputs))[1][0]
+
+
 def _summary(batches: Iterator[Array]) -> Empirical:
     kernels = np.concatenate(list(batches))
     mean, error = kernels.mean(0), kernels.std(0, ddof=1) / len(kernels) ** 0.5
