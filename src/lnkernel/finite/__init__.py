@@ -1,6 +1,24 @@
 """Networks of finite width beside their limit: Flax twins, training, empirical kernels."""
 
 from lnkernel.finite.empirical import empirical_ntk, empirical_ntk_diagonal
+from lnkernel.finite.empirical_nngp import empirical_nngp, empirical_nngp_over_seeds
+from lnkernel.finite.empirical_seeds import empirical_ntk_over_seeds
+from lnkernel.finite.estimate import Estimate
 from lnkernel.finite.network import Network, network
+from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
+from lnkernel.finite.training.train import Training, train
 
-__all__ = ["Network", "empirical_ntk", "empirical_ntk_diagonal", "network"]
+__all__ = [
+    "Ensemble",
+    "Estimate",
+    "Network",
+    "Training",
+    "empirical_nngp",
+    "empirical_nngp_over_seeds",
+    "empirical_ntk",
+    "empirical_ntk_diagonal",
+    "empirical_ntk_over_seeds",
+    "network",
+    "train",
+    "train_ensemble",
+]

@@ -138,9 +138,10 @@ def _product(function: Function, jacobian: list[Array], x2: Array, *, full: bool
 
 def _dot(a: Array, b: Array, axes: int) -> Array:
     """The product over all but the first axes, in float32 at least."""
-    flat = [leaf.reshape(*leaf.shape[:axes], -1) for leaf in (a, b)]
+    flat, flat2 = (leaf.reshape(*leaf.shape[:axes], -1) for leaf in (a, b))
     return jax.lax.dot_general(
-        *flat,
+        flat,
+        flat2,
         (((axes,), (axes,)), ((), ())),
         precision=jax.lax.Precision.HIGHEST,
         preferred_element_type=jnp.promote_types(a.dtype, jnp.float32),

@@ -68,7 +68,7 @@ def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, l
             f"{network!r} of type {type(network).__name__}",
             "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
         )
-    graph, params, rest = nnx.split(network, nnx.Param, ...)
+    graph, params, *(rest,) = nnx.split(network, nnx.Param, ...)
     if is_traced(params, inputs) or inside_jit():
         raise InputError(
             "network",

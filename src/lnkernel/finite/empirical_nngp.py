@@ -1,0 +1,103 @@
+r"""The kernel of random networks at their initialisation, $E[f(x) f(x')]$, from the networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch import Dense, Node, Serial
+from lnkernel.errors import InputError
+from lnkernel.finite.empirical_function import Function, opened
+from lnkernel.finite.empirical_seeds import over_networks, sides
+from lnkernel.finite.estimate import Estimate, estimate
+from lnkernel.finite.network import Network
+
+Array = Any
+
+
+def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
+    r"""The kernel of a random network's outputs, $\frac1k\sum_{o=1}^k f_o(x) f_o(x')$, (n, m), with its
+    standard error over the k outputs.
+
+    At the initialisation the outputs of a last Dense are independent draws given the features
+    before it, so this estimates $E[f(x) f(x')]$, `lnkernel.nngp(arch)` at large width, from one
+    network with many outputs; the error is that of the last layer, for the features as they are.
+    `empirical_nngp_over_seeds` averages over whole networks, with much less noise.
+
+    The arguments are those of `empirical_ntk`; k must be at least 2.
+
+    >>> import lnkernel as lnk
+    >>> arch, x = lnk.mlp(hidden=1, norm="first", outputs=500), [[1.0, 2.0], [3.0, -1.0]]
+    >>> f = lnk.finite.network(arch, in_dim=2, width=2048, rngs=0)
+    >>> found = lnk.finite.empirical_nngp(f, x)
+    >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
+    True
+    """
+    with opened(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (function, inputs):
+        if function.outputs < 2:
+            raise InputError(
+                "network",
+                "at least 2 outputs, to average over",
+                f"{function.outputs}",
+                "Build it with more, e.g. lnkernel.mlp(outputs=500), or average over networks by "
+                "empirical_nngp_over_seeds",
+            )
+        values = [np.asarray(_values(function, points), np.float64) for points in inputs]
+        return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
+
+
+def empirical_nngp_over_seeds(
+    arch: Node,
+    x: Any,
+    x2: Any = None,
+    *,
+    width: int | None = None,
+    seeds: Any = 10,
+    dtype: Any = jnp.float32,
+    progress: bool | None = None,
+) -> Estimate:
+    r"""$E[f(x) f(x')]$ of random networks at their initialisation, with its standard error.
+
+    If the last layer is a Dense, its mean is taken exactly: given the n features $a$ before it,
+
+        E[f(x) f(x') | a] = W_std²/n · a(x)·a(x') + b_std²,
+
+    whose noise falls like $1/\sqrt{\mathrm{width}}$, where a product of two outputs has a noise of
+    order 1 at any width. Otherwise it is the mean of $f_o(x) f_o(x')$ over the outputs o. The
+    standard error is over the networks. The arguments are those of `empirical_ntk_over_seeds`.
+
+    >>> import lnkernel as lnk
+    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0]]
+    >>> found = lnk.finite.empirical_nngp_over_seeds(arch, x, width=256, seeds=20)
+    >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
+    True
+    """
+    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    last = layers[-1]
+    readout = last if isinstance(last, Dense) else None
+
+    def matrix(f: Network) -> np.ndarray:
+        hidden = f.layers[:-1] if readout else f.layers
+        both = [_features(hidden, jnp.asarray(side, f.dtype)) for side in sides(x, x2)]
+        mean = both[0] @ both[-1].T / both[0].shape[1]
+        return mean if readout is None else _read_out(readout, mean)
+
+    return over_networks(arch, x, x2, matrix, width, seeds, dtype, progress)
+
+
+def _read_out(readout: Dense, mean: np.ndarray) -> np.ndarray:
+    return np.asarray(float(readout.W_std) ** 2 * mean + float(readout.b_std) ** 2)
+
+
+def _features(layers: Any, h: Any) -> np.ndarray:
+    for layer in layers:
+        h = layer(h)
+    return np.asarray(h)
+
+
+@jax.jit
+def _values(function: Function, x: Array) -> Array:
+    return function.on(function.params, x)

@@ -1,0 +1,81 @@
+"""The empirical kernels of the networks that an architecture describes: means over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.finite.empirical import empirical_ntk
+from lnkernel.finite.estimate import Estimate, estimate
+from lnkernel.finite.network import Network, network
+from lnkernel.finite.seeds import as_seeds, shown
+from lnkernel.gram.boundary import as_points, check_dimensions
+
+
+def empirical_ntk_over_seeds(
+    arch: Node,
+    x: Any,
+    x2: Any = None,
+    *,
+    width: int | None = None,
+    seeds: Any = 10,
+    dtype: Any = jnp.float32,
+    progress: bool | None = None,
+) -> Estimate:
+    r"""The mean of the empirical NTK over random networks, $E\,\hat\Theta(x, x')$, with its standard
+    error.
+
+    The networks are those of `network(arch, ..., rngs=seed)` in NTK parametrisation. Their mean
+    differs from `lnkernel.ntk(arch)` by about 1/width, a single one by about
+    $1/\sqrt{\mathrm{width}}$.
+
+    Args:
+        arch: the architecture.
+        x, x2: inputs, (n, d) and (m, d); without x2 the matrix is symmetric.
+        width: of the hidden layers, by default their own.
+        seeds: their number (0, 1, ...), at least 2, or the seeds themselves.
+        dtype: float32 or float64: that of the networks. The mean over them is taken in float64.
+        progress: whether to show a bar; None shows it after 2 seconds.
+
+    >>> import lnkernel as lnk
+    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0]]
+    >>> found = lnk.finite.empirical_ntk_over_seeds(arch, x, width=256, seeds=20)
+    >>> bool((abs(found.mean - lnk.ntk(arch)(x)) < 4 * found.standard_error).all())
+    True
+    """
+    return over_networks(
+        arch, x, x2, lambda f: empirical_ntk(f, x, x2), width, seeds, dtype, progress
+    )
+
+
+def sides(x: Any, x2: Any) -> list[Any]:
+    """The sets of inputs that are given."""
+    return [x] if x2 is None else [x, x2]
+
+
+def over_networks(
+    arch: Node,
+    x: Any,
+    x2: Any,
+    matrix: Callable[[Network], np.ndarray],
+    width: int | None,
+    seeds: Any,
+    dtype: Any,
+    progress: bool | None,
+) -> Estimate:
+    """The mean of a matrix over the networks of an architecture, one after the other."""
+    points = [as_points(name, side) for name, side in zip(("x", "x2"), sides(x, x2), strict=False)]
+    check_dimensions(points[0], points[-1])
+    chosen = as_seeds(seeds, at_least=2)
+
+    def samples() -> Iterator[np.ndarray]:
+        for seed in shown(chosen, progress, "networks"):
+            yield matrix(network(arch, points[0].shape[1], width, rngs=seed, dtype=dtype))
+
+    with jax.enable_x64(jnp.dtype(dtype) == jnp.float64):
+        return estimate(samples())

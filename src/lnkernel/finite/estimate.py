@@ -1,0 +1,55 @@
+"""A mean over independent networks, or their outputs, with its standard error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean with its standard error, entry by entry, in float64.
+
+    Attributes:
+        mean: the mean of the samples.
+        standard_error: their standard deviation over √samples.
+        samples: how many there were.
+
+    >>> import lnkernel as lnk
+    >>> lnk.finite.empirical_ntk_over_seeds(lnk.mlp(hidden=1), [[1.0]], width=64, seeds=5)
+    Estimate(shape=(1, 1), samples=5)
+    """
+
+    mean: np.ndarray
+    standard_error: np.ndarray
+    samples: int
+
+    def __repr__(self) -> str:
+        return f"Estimate(shape={self.mean.shape}, samples={self.samples})"
+
+
+def estimate(samples: Iterable[np.ndarray]) -> Estimate:
+    """Of at least two arrays, one after the other, with two in memory (Welford 1962)."""
+    count, mean, squares = 0, np.zeros(()), np.zeros(())
+    for sample in samples:
+        count += 1
+        change = np.asarray(sample, np.float64) - mean
+        mean = mean + change / count
+        squares = squares + change * (sample - mean)
+    return Estimate(mean, np.sqrt(squares / (count - 1) / count), count)
+
+
+def weighted_slope(x: np.ndarray, y: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """The slope of the straight line through points with these errors in y, and its own error.
+
+    >>> slope, error = weighted_slope(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), np.ones(3))
+    >>> round(slope, 12), round(error, 12) == round(0.5**0.5, 12)
+    (2.0, True)
+    """
+    weights = 1 / errors**2
+    centred = x - np.average(x, weights=weights)
+    total = float(weights @ centred**2)
+    return float(weights @ (centred * y)) / total, 1 / math.sqrt(total)
