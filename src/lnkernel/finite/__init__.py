@@ -4,6 +4,7 @@ from lnkernel.finite.empirical import empirical_ntk, empirical_ntk_diagonal
 from lnkernel.finite.empirical_nngp import empirical_nngp, empirical_nngp_over_seeds
 from lnkernel.finite.empirical_seeds import empirical_ntk_over_seeds
 from lnkernel.finite.estimate import Estimate
+from lnkernel.finite.from_flax import from_flax
 from lnkernel.finite.network import Network, network
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.finite.training.train import Training, train
@@ -18,6 +19,7 @@ __all__ = [
     "empirical_ntk",
     "empirical_ntk_diagonal",
     "empirical_ntk_over_seeds",
+    "from_flax",
     "network",
     "train",
     "train_ensemble",
