@@ -67,34 +67,54 @@ def relative_error(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 TOLERANCE = {jnp.float32: 1e-5, jnp.float64: 1e-12}
 
 
+TWIN = lnk.serial(  # a sum, norms with parameters, with and without bias, two outputs
+    lnk.Dense(8, W_std=1.3, b_std=0.2),
+    lnk.residual(lnk.LeakyRelu(0.2), lnk.Dense(8), lnk.RMSNorm(eps=0.1, scale=True)),
+    lnk.LayerNorm(eps=0.1, scale=True, bias=True),
+    lnk.Dense(2, b_std=0.3),
+)
+MAKERS = {
+    "twin": lambda dtype: lnk.finite.network(TWIN, 3, rngs=1, dtype=dtype),
+    "shared": lambda dtype: Shared(2, dtype, nnx.Rngs(0)),
+}
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=["float32", "float64"])
-@pytest.mark.parametrize("method", ["jacobian", "vector"])
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_is_the_product_of_jacobians(outputs: int, method: str, dtype: Any) -> None:
-    arch = lnk.mlp(hidden=2, norm="all", outputs=outputs, norm_layer=lnk.LayerNorm(scale=True))
-    for make in (
-        lambda: Shared(outputs, dtype, nnx.Rngs(0)),
-        lambda: lnk.finite.network(arch, 3, width=20, rngs=1, dtype=dtype),
-    ):
-        with jax.enable_x64(dtype == jnp.float64):
-            network = make()
+@pytest.mark.parametrize("name", MAKERS)
+def test_is_the_product_of_jacobians(name: str, dtype: Any) -> None:
+    """By every method; and the mean over outputs and the diagonal beside the full matrix."""
+    with jax.enable_x64(dtype == jnp.float64):
+        network = MAKERS[name](dtype)
+        a, b = (jacobian(network, jnp.asarray(x, dtype)) for x in (X, X2))
+    tolerance = TOLERANCE[dtype]
+    for method in ("jacobian", "vector") + ("structured",) * (name == "twin"):
         full = lnk.finite.empirical_ntk(network, X, X2, method, outputs="full")
-        mean = lnk.finite.empirical_ntk(network, X, X2, method)
-        diagonal = lnk.finite.empirical_ntk_diagonal(network, X, outputs="full")
-        assert full.dtype == mean.dtype == diagonal.dtype == dtype
-        with jax.enable_x64(dtype == jnp.float64):
-            a, b = (jacobian(network, jnp.asarray(x, dtype)) for x in (X, X2))
-        assert full.shape == (7, 4, outputs, outputs)
-        assert relative_error(full, a, b) < TOLERANCE[dtype]
-        own = np.einsum("aip,ajp->aij", a, a)
-        scale = np.trace(own, axis1=1, axis2=2)[:, None, None]
-        assert (np.abs(diagonal - own) < TOLERANCE[dtype] * scale).all()
-        np.testing.assert_allclose(
-            mean,
-            np.trace(full, axis1=2, axis2=3) / outputs,
-            rtol=0,
-            atol=TOLERANCE[dtype] * np.abs(mean).max(),
-        )
+        assert full.shape == (7, 4, 2, 2) and full.dtype == dtype
+        assert relative_error(full, a, b) < tolerance
+    mean = lnk.finite.empirical_ntk(network, X, X2)
+    assert mean.shape == (7, 4) and mean.dtype == dtype
+    assert np.abs(mean - np.einsum("aip,bip->ab", a, b) / 2).max() < tolerance * np.abs(mean).max()
+    diagonal = lnk.finite.empirical_ntk_diagonal(network, X, outputs="full")
+    own = np.einsum("aip,ajp->aij", a, a)
+    assert diagonal.dtype == dtype
+    assert np.abs(diagonal - own).max() < tolerance * own.max()
+
+
+def test_structured_sequences_of_flax() -> None:
+    """A sequence of Flax's own, and why one layer used twice is none."""
+    rngs = nnx.Rngs(0)
+    first, twice = nnx.Linear(3, 5, rngs=rngs), nnx.Linear(5, 5, use_bias=False, rngs=rngs)
+    norm, last = nnx.LayerNorm(5, rngs=rngs), nnx.Linear(5, 1, rngs=rngs)
+    plain = nnx.Sequential(first, jnp.tanh, nnx.Sequential(twice, norm), jnp.tanh, last)
+    tied = nnx.Sequential(first, twice, jnp.tanh, twice, last)
+    a, b = jacobian(plain, jnp.asarray(X)), jacobian(plain, jnp.asarray(X2))
+    found = lnk.finite.empirical_ntk(plain, X, X2, "structured", outputs="full")
+    assert relative_error(found, a, b) < 1e-5
+    a, b = jacobian(tied, jnp.asarray(X)), jacobian(tied, jnp.asarray(X2))
+    assert relative_error(lnk.finite.empirical_ntk(tied, X, X2, outputs="full"), a, b) < 1e-5
+    for network in (tied, Shared(1, jnp.float32, nnx.Rngs(0))):
+        with pytest.raises(lnk.errors.InputError, match='method: expected "jacobian" or "vector"'):
+            lnk.finite.empirical_ntk(network, X, method="structured")
 
 
 @pytest.mark.parametrize("outputs", ["mean", "full"])
@@ -120,9 +140,7 @@ def test_tiles_change_nothing(method: str, outputs: str, monkeypatch: pytest.Mon
 def test_only_half_of_a_symmetric_matrix_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = []
     product = empirical._product
-    monkeypatch.setattr(
-        empirical, "_product", lambda *args, **how: blocks.append(1) or product(*args, **how)
-    )
+    monkeypatch.setattr(empirical, "_product", lambda *args: blocks.append(1) or product(*args))
     monkeypatch.setattr(empirical, "TILE_BYTES", 1)
     network = lnk.finite.network(lnk.mlp(hidden=1), 3, width=4, rngs=0)
     lnk.finite.empirical_ntk(network, X)
@@ -134,9 +152,8 @@ def test_only_half_of_a_symmetric_matrix_is_computed(monkeypatch: pytest.MonkeyP
 def test_images_and_outputs_without_an_axis() -> None:
     network, images = Pooled(nnx.Rngs(0)), RNG.normal(size=(3, 5, 5, 1)).astype(np.float32)
     expected = np.einsum("aip,bip->ab", *2 * [jacobian(network, images)])
-    for method in ("jacobian", "vector"):
-        got = lnk.finite.empirical_ntk(network, images, method=method)
-        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    got = lnk.finite.empirical_ntk(network, images)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_the_network_is_left_as_it_was() -> None:
@@ -197,7 +214,7 @@ def test_bad_input(network: Any, x: Any, message: str) -> None:
 
 def test_bad_options() -> None:
     network = lnk.finite.network(lnk.mlp(hidden=1), 3, width=4, rngs=0)
-    with pytest.raises(lnk.errors.InputError, match='method: expected "auto" or "jacobian"'):
+    with pytest.raises(lnk.errors.InputError, match='method: expected "auto" or "structured"'):
         lnk.finite.empirical_ntk(network, X, method="fast")
     with pytest.raises(lnk.errors.InputError, match='outputs: expected "mean" or "full"'):
         lnk.finite.empirical_ntk(network, X, outputs="trace")

@@ -128,5 +128,7 @@ def test_bad_input(function: Any) -> None:
         function("mlp", X)
     with pytest.raises(lnk.errors.InputError, match="width: expected an integer, at least 1"):
         function(ARCH, X, width=0)
+    with pytest.raises(lnk.errors.InputError, match="dtype: expected float32 or float64"):
+        function(ARCH, X, dtype="float16")
     with pytest.raises(lnk.errors.ArchitectureError, match="single feature"):
         function(ARCH, X, width=1)

@@ -3,20 +3,21 @@ r"""The tangent kernel of a network as it stands: $\hat\Theta(x, x') = \sum_\the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical_function import Function, opened
+from lnkernel.finite.empirical_function import Function, Piece, opened
+from lnkernel.finite.empirical_structured import is_structured, structured_jacobian
 
 Array = Any
-METHODS = ("auto", "jacobian", "vector")
+METHODS = ("auto", "structured", "jacobian", "vector")
 OUTPUTS = ("mean", "full")
+MANY_OUTPUTS = 4
 TILE_BYTES = 2**29  # of one tile's Jacobian; at most about four of its size exist at a time
 
 
@@ -37,8 +38,10 @@ def empirical_ntk(
         x2: other inputs. Without them the matrix is symmetric, and half of it is computed.
         method: "jacobian" multiplies the Jacobians at two tiles of inputs. "vector" takes the
             Jacobian at one tile and differentiates the network along its rows at the other, which
-            is cheaper for the full matrix of many outputs. "auto" chooses "vector" for the full
-            matrix of more than 4 outputs, and "jacobian" otherwise.
+            is cheaper for the full matrix of many outputs. "structured" multiplies Jacobians
+            whose linear layers are kept in factors, which is cheaper by the order of the width,
+            for twins and for every `nnx.Sequential`. "auto" chooses "structured" where it can,
+            otherwise "vector" for the full matrix of more than 4 outputs, otherwise "jacobian".
         outputs: of a network with k of them. "mean" is the mean of $\hat\Theta_{oo}$ over the outputs
             o, (n, m), which has the limit $\Theta$; "full" is (n, m, k, k), with the limit
             $\Theta\,\delta_{oo'}$.
@@ -59,11 +62,8 @@ def empirical_ntk(
     _one_of("outputs", outputs, OUTPUTS)
     symmetric = x2 is None or x2 is x
     with opened(network, ("x", x), *([] if symmetric else [("x2", x2)])) as (function, inputs):
-        if method == "auto":
-            method = "vector" if outputs == "full" and function.outputs > 4 else "jacobian"
-        block = {"jacobian": _product, "vector": _along_rows}[method]
-        rows, columns = inputs[0], inputs[-1]
-        return _in_tiles(function, partial(block, full=outputs == "full"), rows, columns, symmetric)
+        way = _chosen(network, function, method, full=outputs == "full")
+        return _in_tiles(function, way, inputs[0], inputs[-1], symmetric)
 
 
 def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np.ndarray:
@@ -79,42 +79,68 @@ def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np
     """
     _one_of("outputs", outputs, OUTPUTS)
     with opened(network, ("x", x)) as (function, (points,)):
-        size = _tile_size(function, len(points))
+        way = _chosen(network, function, "auto", full=outputs == "full")
+        size = _tile_size(function, way, points)
         tiles = [
-            np.asarray(_own(function, _tile(points, start, size), full=outputs == "full"))
+            np.asarray(_own(function, way, _tile(points, start, size)))
             for start in range(0, len(points), size)
         ]
         return np.concatenate(tiles)[: len(points)]
 
 
-Block = Callable[[Function, list[Array], Array], Array]
+class Way(NamedTuple):
+    """How the kernel is computed."""
+
+    structured: bool  # whether the Jacobian is kept in factors
+    vector: bool  # whether the network is differentiated along its rows, instead of multiplying it
+    full: bool  # whether all pairs of outputs are wanted
+
+    def jacobian(self, function: Function, x: Array) -> list[Piece]:
+        return structured_jacobian(function, x) if self.structured else function.jacobian(x)
+
+
+def _chosen(network: Any, function: Function, method: str, *, full: bool) -> Way:
+    structured = is_structured(network)
+    if method == "structured" and not structured:
+        raise InputError(
+            "method",
+            '"jacobian" or "vector" for this network',
+            '"structured", which is for twins and for sequences (flax.nnx.Sequential) of different '
+            "layers",
+            'Leave it to method="auto"',
+        )
+    many = full and function.outputs > MANY_OUTPUTS
+    vector = method == "vector" or (method == "auto" and many and not structured)
+    return Way(structured and method in ("auto", "structured"), vector, full)
 
 
 def _in_tiles(
-    function: Function, block: Block, x: np.ndarray, x2: np.ndarray, symmetric: bool
+    function: Function, way: Way, x: np.ndarray, x2: np.ndarray, symmetric: bool
 ) -> np.ndarray:
     """All blocks, those below the diagonal mirrored where the matrix is symmetric."""
-    size, size2 = _tile_size(function, len(x)), _tile_size(function, len(x2))
+    size, size2 = _tile_size(function, way, x), _tile_size(function, way, x2)
+    block = _along_rows if way.vector else _product
     out: np.ndarray | None = None
     for row in range(0, len(x), size):
-        jacobian = _jacobian(function, _tile(x, row, size))
+        jacobian = _jacobian(function, way, _tile(x, row, size))
         for column in range(row if symmetric else 0, len(x2), size2):
-            tile = np.asarray(block(function, jacobian, _tile(x2, column, size2)))
+            tile = np.asarray(block(function, way, jacobian, _tile(x2, column, size2)))
             if out is None:
                 out = np.empty((len(x), len(x2), *tile.shape[2:]), tile.dtype)
             here = out[row : row + size, column : column + size2]
             here[...] = tile[: len(here), : here.shape[1]]
             if symmetric:
                 there = out[column : column + size2, row : row + size]
-                there[...] = np.moveaxis(here, (0, 2), (1, 3)) if here.ndim == 4 else here.T
+                there[...] = here.transpose(1, 0, 3, 2) if way.full else here.T
     assert out is not None  # there is at least one input
     return out
 
 
-def _tile_size(function: Function, n: int) -> int:
+def _tile_size(function: Function, way: Way, x: np.ndarray) -> int:
     """Inputs per tile, so that all tiles are about equally large."""
-    most = max(1, TILE_BYTES // function.bytes_per_input)
-    return -(-n // -(-n // most))
+    leaves = jax.tree.leaves(jax.eval_shape(way.jacobian, function, x[:1]))
+    most = max(1, TILE_BYTES // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
+    return -(-len(x) // -(-len(x) // most))
 
 
 def _tile(x: np.ndarray, start: int, size: int) -> np.ndarray:
@@ -122,18 +148,23 @@ def _tile(x: np.ndarray, start: int, size: int) -> np.ndarray:
     return x[np.minimum(np.arange(start, start + size), len(x) - 1)]
 
 
-@jax.jit
-def _jacobian(function: Function, x: Array) -> list[Array]:
-    return function.jacobian(x)
+@partial(jax.jit, static_argnames="way")
+def _jacobian(function: Function, way: Way, x: Array) -> list[Piece]:
+    return way.jacobian(function, x)
 
 
-@partial(jax.jit, static_argnames="full")
-def _product(function: Function, jacobian: list[Array], x2: Array, *, full: bool) -> Array:
+@partial(jax.jit, static_argnames="way")
+def _product(function: Function, way: Way, jacobian: list[Piece], x2: Array) -> Array:
     """The Jacobian at some inputs times that at others: (n, m) or (n, m, k, k)."""
-    pairs = zip(jacobian, function.jacobian(x2), strict=True)
-    if full:
-        return sum(_dot(a, b, axes=2) for a, b in pairs).swapaxes(1, 2)
-    return sum(_dot(a, b, axes=1) for a, b in pairs) / function.outputs
+    axes = 2 if way.full else 1
+    total: Array = 0.0
+    for one, other in zip(jacobian, way.jacobian(function, x2), strict=True):
+        part = _dot(one.slopes, other.slopes, axes)
+        if one.features is not None:
+            shared = _dot(one.features, other.features, 1)
+            part = part * (shared[:, None, :, None] if way.full else shared)
+        total = total + part
+    return total.swapaxes(1, 2) if way.full else total / function.outputs
 
 
 def _dot(a: Array, b: Array, axes: int) -> Array:
@@ -148,23 +179,26 @@ def _dot(a: Array, b: Array, axes: int) -> Array:
     )
 
 
-@partial(jax.jit, static_argnames="full")
-def _along_rows(function: Function, jacobian: list[Array], x2: Array, *, full: bool) -> Array:
+@partial(jax.jit, static_argnames="way")
+def _along_rows(function: Function, way: Way, jacobian: list[Piece], x2: Array) -> Array:
     """The change of f(x2) along every row of the Jacobian: (n, m) or (n, m, k, k)."""
     tree = jax.tree.structure(function.params)
     _, change = jax.linearize(lambda params: function.on(params, x2), function.params)
     rows = jax.vmap(jax.vmap(lambda *leaves: change(jax.tree.unflatten(tree, leaves))))
-    products = rows(*jacobian)  # (n, k, m, k)
-    if full:
+    products = rows(*(piece.slopes for piece in jacobian))  # (n, k, m, k)
+    if way.full:
         return products.swapaxes(1, 2)
     return jnp.einsum("aobo->ab", products) / function.outputs
 
 
-@partial(jax.jit, static_argnames="full")
-def _own(function: Function, x: Array, *, full: bool) -> Array:
-    jacobian = [leaf.reshape(*leaf.shape[:2], -1) for leaf in function.jacobian(x)]
-    products = sum(jnp.einsum("aip,ajp->aij", a, a, precision="highest") for a in jacobian)
-    return products if full else jnp.trace(products, axis1=1, axis2=2) / function.outputs
+@partial(jax.jit, static_argnames="way")
+def _own(function: Function, way: Way, x: Array) -> Array:
+    """Every input with itself: (n,) or (n, k, k)."""
+
+    def one(point: Array) -> Array:
+        return _product(function, way, _jacobian(function, way, point[None]), point[None])[0, 0]
+
+    return jax.vmap(one)(x)
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import numpy as np
 from flax import nnx
 
 from lnkernel.errors import InputError
+from lnkernel.finite.training.data import converted
 from lnkernel.gram.boundary import as_points, inside_jit, is_traced
 
 Array = Any
@@ -26,32 +27,36 @@ Array = Any
 )
 @dataclass(frozen=True)
 class Function:
-    """A network's output at one input, as a function of the trained parameters.
-
-    The network is merged anew in every call, so that no call can change it.
-    """
+    """A network's output at one input, as a function of the trained parameters."""
 
     graph: Any
     params: Any  # what is trained: every `nnx.Param`
     rest: Any  # all other variables
     outputs: int
 
+    def merged(self, params: Any) -> Any:
+        """The network with these parameters, a new one in every call."""
+        return nnx.merge(self.graph, params, self.rest, copy=True)
+
     def __call__(self, params: Any, x: Array) -> Array:
         """f(x) of one input, as a vector: (outputs,)."""
-        return jnp.ravel(nnx.merge(self.graph, params, self.rest, copy=True)(x[None]))
+        return jnp.ravel(self.merged(params)(x[None]))
 
     def on(self, params: Any, x: Array) -> Array:
         """f of each of the inputs on its own: (n, outputs)."""
         return jax.vmap(self, (None, 0))(params, x)
 
-    def jacobian(self, x: Array) -> list[Array]:
-        """The derivatives at every input: for every parameter (n, outputs, *its shape)."""
-        return jax.tree.leaves(jax.vmap(jax.jacrev(self), (None, 0))(self.params, x))
+    def jacobian(self, x: Array) -> list[Piece]:
+        """The derivatives at every input, in one piece for every parameter."""
+        leaves = jax.tree.leaves(jax.vmap(jax.jacrev(self), (None, 0))(self.params, x))
+        return [Piece(leaf, None) for leaf in leaves]
 
-    @property
-    def bytes_per_input(self) -> int:
-        """What the Jacobian at one input takes."""
-        return self.outputs * sum(leaf.nbytes for leaf in jax.tree.leaves(self.params))
+
+class Piece(NamedTuple):
+    """A part of the Jacobian at some inputs: the outer product of the two, or `slopes` alone."""
+
+    slopes: Array  # (n, outputs, ...)
+    features: Array | None  # (n, ...)
 
 
 @contextmanager
@@ -99,16 +104,7 @@ def _in_precision(name: str, x: Any, dtype: Any) -> np.ndarray:
     shape = np.shape(x)
     flat = np.reshape(x, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else x
     points = np.asarray(as_points(name, flat))
-    with np.errstate(over="ignore"):
-        converted = points.astype(dtype)
-    if not np.isfinite(converted).all():
-        raise InputError(
-            name,
-            f"numbers in the range of the network's {dtype}",
-            f"{np.abs(points).max():.3g}",
-            "Rescale the data, or build the network with dtype=jnp.float64",
-        )
-    return converted.reshape(shape)
+    return converted(name, points, dtype).reshape(shape)
 
 
 def _outputs(function: Function, name: str, x: np.ndarray) -> int:

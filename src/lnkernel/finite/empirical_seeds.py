@@ -14,6 +14,7 @@ from lnkernel.finite.empirical import empirical_ntk
 from lnkernel.finite.estimate import Estimate, estimate
 from lnkernel.finite.network import Network, network
 from lnkernel.finite.seeds import as_seeds, shown
+from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gram.boundary import as_points, check_dimensions
 
 
@@ -77,5 +78,5 @@ def over_networks(
         for seed in shown(chosen, progress, "networks"):
             yield matrix(network(arch, points[0].shape[1], width, rngs=seed, dtype=dtype))
 
-    with jax.enable_x64(jnp.dtype(dtype) == jnp.float64):
+    with jax.enable_x64(precision_of(dtype) == np.float64):
         return estimate(samples())
