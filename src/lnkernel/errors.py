@@ -295,3 +295,99 @@ class CertificateError(LnkernelError, ArithmeticError):
 
     def __init__(self, problem: str, remedy: str):
         super().__init__(f"{problem}. {remedy}.")
+
+
+class DivergedError(LnkernelError, ArithmeticError):
+    """Training that blew up instead of fitting; the message tells the stable learning rate.
+
+    `step` counts from 0, `network` is the number of the network in its ensemble, `limit` the
+    largest stable learning rate of plain gradient descent, 2/λ_max of the empirical NTK at the
+    start (None where it could not be computed), and `rate` the optimizer's own learning rate (None
+    if it is not plain gradient descent).
+
+    >>> import optax, lnkernel as lnk
+    >>> arch, X, y = lnk.mlp(norm="first", width=64), [[1.0], [2.0]], [0.0, 1.0]
+    >>> lnk.finite.train_ensemble(arch, X, y, seeds=1, optimizer=optax.sgd(9.0), steps=300)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.DivergedError: training diverged: at step ... the loss of network 0 was ... \
+    stable for learning rates below 2/λ_max = 0.2..., and here the learning rate is 9. ...
+    """
+
+    def __init__(
+        self,
+        step: int,
+        network: int,
+        loss: float,
+        first: float,
+        n: int,
+        *,
+        limit: float | None,
+        rate: float | None,
+    ):
+        parts = [
+            f"training diverged: at step {step} the loss of network {network} was {loss:.3g}, after "
+            f"{first:.3g} at the start. The loss is half the sum of the squared errors, "
+            "1/2 Σ (f(x_i) - y_i)²."
+        ]
+        if limit is not None:
+            stable = f"is stable for learning rates below 2/λ_max = {limit:.3g}"
+            if rate is None:
+                parts.append(f"Plain gradient descent on it {stable}; this optimizer is another.")
+                parts.append("Lower its learning rate, or standardise X and y.")
+            elif rate >= limit:
+                parts.append(f"Gradient descent on it {stable}, and here the learning rate is")
+                parts.append(f"{rate:.3g}. Choose one below, e.g. optax.sgd({limit / 2:.2g});")
+                parts.append("one for the mean, 1/n Σ (f(x_i) - y_i)², is to be multiplied by")
+                parts.append(f"2/n = {2 / n:.3g} first.")
+            else:
+                parts.append(f"At the start gradient descent on it {stable}, and {rate:.3g} is")
+                parts.append("below, but in training the network's own kernel grew. Lower the")
+                parts.append("learning rate, or widen the network.")
+        else:
+            parts.append("Lower the learning rate, or standardise X and y.")
+        super().__init__(" ".join(parts))
+        self.step, self.network, self.loss = step, network, loss
+        self.limit, self.rate = limit, rate
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """An interrupt (Ctrl-C) in training; `result` is what had been trained until then.
+
+    Like every `KeyboardInterrupt` it passes through `except Exception`.
+    """
+
+    def __init__(self, result: Any, done: int):
+        super().__init__(
+            f"training was interrupted after {done} steps. What was trained so far is `result` of "
+            "this exception; with checkpoint=... the same call goes on from here."
+        )
+        self.result, self.done = result, done
+
+
+class CheckpointError(LnkernelError, ValueError):
+    """A checkpoint that belongs to another run, or that cannot be read.
+
+    >>> import tempfile, lnkernel as lnk
+    >>> arch, X, path = lnk.mlp(width=4), [[1.0], [2.0]], tempfile.mkdtemp()
+    >>> _ = lnk.finite.train_ensemble(arch, X, [0.0, 1.0], steps=2, checkpoint=path)
+    >>> lnk.finite.train_ensemble(arch, X, [0.0, 2.0], steps=2, checkpoint=path)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.CheckpointError: checkpoint: ... was made by another run: other data. ...
+    """
+
+    def __init__(self, path: Any, problem: str, remedy: str):
+        super().__init__(f"checkpoint: {path} {problem}. {remedy}.")
+
+
+class DataScaleWarning(UserWarning):
+    """Data of a scale at which training is likely to fail, or to lose digits.
+
+    >>> import warnings, lnkernel as lnk
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     e = lnk.finite.train_ensemble(lnk.mlp(width=4), [[1.0]], [1e6], seeds=1, steps=1)
+    >>> caught[0].category.__name__
+    'DataScaleWarning'
+    """

@@ -1,0 +1,72 @@
+"""The arguments that `train` and `train_ensemble` share, checked."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import optax
+
+from lnkernel.errors import InputError
+from lnkernel.finite.network import DTYPES
+
+
+class Settings(NamedTuple):
+    """How to train, checked."""
+
+    steps: int
+    batch_size: int | None
+    checkpoint: Any
+    checkpoint_every: int
+    progress: bool | None
+
+
+def settings_of(
+    points: int,
+    steps: Any,
+    batch_size: Any,
+    checkpoint: Any,
+    checkpoint_every: Any,
+    progress: bool | None,
+) -> Settings:
+    if batch_size is not None and positive_integer("batch_size", batch_size) > points:
+        raise InputError(
+            "batch_size",
+            f"at most the number of points, {points}",
+            repr(batch_size),
+            "Leave it away to use all points in every step",
+        )
+    return Settings(
+        positive_integer("steps", steps),
+        None if batch_size is None else int(batch_size),
+        checkpoint,
+        positive_integer("checkpoint_every", checkpoint_every),
+        progress,
+    )
+
+
+def positive_integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
+    return int(value)
+
+
+def precision_of(dtype: Any) -> np.dtype[Any]:
+    try:
+        made = np.dtype(dtype)
+    except TypeError:
+        made = None
+    if made is None or made.name not in DTYPES:
+        raise InputError("dtype", " or ".join(DTYPES), repr(dtype), "Write dtype=jnp.float32")
+    return made
+
+
+def check_optimizer(optimizer: Any) -> None:
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise InputError(
+            "optimizer",
+            "an optimizer of optax",
+            f"{optimizer!r} of type {type(optimizer).__name__}",
+            "Write e.g. optimizer=optax.adam(1e-3), or optax.sgd(rate) for gradient descent",
+        )

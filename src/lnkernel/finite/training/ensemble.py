@@ -1,0 +1,167 @@
+"""Training of many networks of one architecture, which differ by their random start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+
+from lnkernel.arch import Node
+from lnkernel.errors import InputError, TrainingInterrupted
+from lnkernel.finite.network import network
+from lnkernel.finite.seeds import as_seeds
+from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
+from lnkernel.finite.training.data import as_training_data, converted
+from lnkernel.finite.training.prepare import prepared
+from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
+from lnkernel.gp.data import as_inputs
+from lnkernel.gram.boundary import handed_out, x64_is_on
+
+ADAM = optax.adam(1e-3)
+ROWS = 4096  # points that are predicted at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble:
+    """Networks that `train_ensemble` has trained. Called on x (m, d), it gives (seeds, m, k)."""
+
+    seeds: list[int]
+    loss: np.ndarray  # of each network after the last step, on all points, (seeds,)
+    losses: np.ndarray  # before each step, as the step saw it, (seeds, steps)
+    _learner: Learner
+    _state: State
+    _dimension: int
+    _one_output: bool
+
+    def __repr__(self) -> str:
+        many, steps = self.losses.shape
+        return f"Ensemble(seeds={many}, steps={steps}, loss={self.loss.mean():.3g})"
+
+    def __call__(self, x: Any) -> Any:
+        """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision."""
+        points = as_inputs(x, self._dimension)
+        was_on, dtype = x64_is_on(), self.losses.dtype
+        inputs = converted("x", points, dtype)
+        with jax.enable_x64(dtype == np.float64):
+            parts = [
+                predicted(self._learner, self._state, inputs[start : start + ROWS])
+                for start in range(0, len(inputs), ROWS)
+            ]
+            outputs = jnp.concatenate(parts, axis=1)
+        return handed_out(outputs, was_on) if dtype == np.float64 else outputs
+
+    def mean(self, x: Any) -> np.ndarray:
+        """The networks' mean output at x (m, d): (m,), or (m, k) if y had columns, float64.
+
+        It is what `Posterior.mean` predicts, in the same shape.
+        """
+        return self._as_targets(np.asarray(self(x), np.float64).mean(axis=0))
+
+    def std(self, x: Any) -> np.ndarray:
+        """The standard deviation over the networks at x (m, d), shaped like `mean`, float64.
+
+        It estimates the square root of `Posterior.ensemble_variance`, with n - 1 in the denominator.
+        """
+        if len(self.seeds) < 2:
+            raise InputError(
+                "seeds", "at least 2 networks for a spread", "1", "Train with seeds=2 or more"
+            )
+        return self._as_targets(np.asarray(self(x), np.float64).std(axis=0, ddof=1))
+
+    @cached_property
+    def networks(self) -> list[nnx.Module]:
+        """The trained networks, one by one."""
+        with jax.enable_x64(self.losses.dtype == np.float64):
+            states = [
+                jax.tree.map(lambda leaf, i=i: leaf[i], self._state) for i in range(len(self.seeds))
+            ]
+            return [nnx.merge(self._learner.graph, s.params, s.rest) for s in states]
+
+    def _as_targets(self, values: np.ndarray) -> np.ndarray:
+        return values[:, 0] if self._one_output else values
+
+
+def train_ensemble(
+    arch: Node,
+    X: Any,
+    y: Any,
+    seeds: Any = 5,
+    optimizer: Any = ADAM,
+    steps: int = 3000,
+    *,
+    width: int | None = None,
+    parameterization: str = "ntk",
+    batch_size: int | None = None,
+    dtype: Any = jnp.float32,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1000,
+    progress: bool | None = None,
+) -> Ensemble:
+    r"""Train networks of one architecture from different random starts, all in one program.
+
+    Each is trained as by `train`, on the loss $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$ (half the
+    SUM of the squared errors, as in `Posterior.after`); that of seed s is
+    `network(arch, d, width, rngs=s)`, and its mini-batches are those of `train(..., seed=s)`.
+
+    Args:
+        arch: the network.
+        X: inputs, (n, d).
+        y: targets, (n,) or, for k outputs, (n, k).
+        seeds: how many networks, with the seeds 0, 1, ...; or a list of seeds.
+        optimizer: of optax, any; by default `optax.adam(1e-3)`.
+        steps: of the optimizer.
+        width: of the hidden layers; by default their own.
+        parameterization: "ntk" or "standard", see `network`.
+        batch_size: of mini-batches, see `train`; by default all points.
+        dtype: float32 or float64.
+        checkpoint: a folder to go on from after an interruption, see `train`.
+        checkpoint_every: so many steps.
+        progress: whether to show a bar; by default when it takes more than 2 seconds.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> X = np.linspace(-2, 2, 20)[:, None]
+    >>> arch = lnk.mlp(norm="first")
+    >>> e = lnk.finite.train_ensemble(arch, X, np.sin(X[:, 0]), seeds=3, steps=300, width=32)
+    >>> e([[0.5], [100.0]]).shape, e.mean([[0.5], [100.0]]).shape, e.losses.shape
+    ((3, 2, 1), (2,), (3, 300))
+    """
+    check_optimizer(optimizer)
+    known, precision = as_seeds(seeds, 1), precision_of(dtype)
+    with jax.enable_x64(precision == np.float64):
+        data = as_training_data(X, y, precision)
+        settings = settings_of(
+            len(data.x), steps, batch_size, checkpoint, checkpoint_every, progress
+        )
+        d = as_inputs(X, data.x.shape[-1]).shape[1]
+        graph, params, rest = _stacked(
+            [
+                network(
+                    arch, d, width, rngs=seed, parameterization=parameterization, dtype=precision
+                )
+                for seed in known
+            ]
+        )
+        with prepared(graph, nnx.Param, params, rest, optimizer, data, known, settings) as run:
+
+            def result(loss: np.ndarray) -> Ensemble:
+                losses = run.losses[:, : run.done]
+                return Ensemble(known, loss, losses, run.learner, run.state, d, data.one_output)
+
+            try:
+                return result(run.go())
+            except KeyboardInterrupt:
+                partly = result(np.full(len(known), np.nan))
+                raise TrainingInterrupted(partly, run.done) from None
+
+
+def _stacked(networks: list[Any]) -> tuple[Any, Any, Any]:
+    """The networks' common structure, and their variables stacked along a new first axis."""
+    graphs, *parts = zip(*(taken_apart(one, nnx.Param) for one in networks), strict=True)
+    params, rest = (jax.tree.map(lambda *leaves: jnp.stack(leaves), *part) for part in parts)
+    return graphs[0], params, rest

@@ -1,0 +1,70 @@
+"""From checked arguments to a run that is ready to go: the same for one network and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lnkernel.errors import CheckpointError, InputError
+from lnkernel.finite.training.arguments import Settings
+from lnkernel.finite.training.batches import Batches
+from lnkernel.finite.training.checkpoint import ELSEWHERE, Checkpoints, identity
+from lnkernel.finite.training.data import TrainingData
+from lnkernel.finite.training.fingerprint import recognised
+from lnkernel.finite.training.program import Learner, State, started
+from lnkernel.finite.training.run import Run
+
+SHUFFLE = 1  # folded into a seed's key, so that what shuffles is not what initialises
+
+
+@contextmanager
+def prepared(
+    graph: Any,
+    wrt: Any,
+    params: Any,
+    rest: Any,
+    optimizer: Any,
+    data: TrainingData,
+    seeds: list[int],
+    settings: Settings,
+) -> Iterator[Run]:
+    """A run of networks that are stacked along the first axis of `params` and `rest`."""
+    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
+    one = jax.tree.map(lambda leaf: leaf[0], params)
+    batches = Batches(len(x), settings.batch_size or len(x))
+    learner = Learner(graph, wrt, recognised(optimizer, one), batches)
+    start = started(learner, params, rest)
+    _check_outputs(learner, start, x, y)
+    keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
+    if settings.checkpoint is None:
+        yield Run(learner, start, keys, x, y, settings, None)
+        return
+    checkpoints = Checkpoints(settings.checkpoint, identity(learner, start, x, y, seeds))
+    try:
+        run = Run(learner, start, keys, x, y, settings, checkpoints)
+        saved = checkpoints.latest(start)
+        if saved is not None and saved.done > settings.steps:
+            problem = f"is at step {saved.done}, beyond steps={settings.steps}"
+            raise CheckpointError(checkpoints.path, problem, ELSEWHERE)
+        if saved is not None:
+            run.resume(saved)
+        yield run
+    finally:
+        checkpoints.close()
+
+
+def _check_outputs(learner: Learner, start: State, x: Any, y: Any) -> None:
+    one = jax.tree.map(lambda leaf: leaf[0], start)
+    some = x[: learner.batches.size]
+    made, _ = jax.eval_shape(learner.outputs, one.params, one.rest, some)
+    if made.shape[1] != y.shape[1]:
+        raise InputError(
+            "y",
+            f"as many outputs as the network has, {made.shape[1]}",
+            f"{y.shape[1]} for each point",
+            "Give the last layer of the network as many outputs as y has columns",
+        )

@@ -1,0 +1,153 @@
+r"""The compiled program: many steps of training of many networks at once.
+
+The loss is half the sum of the squared errors, $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, over points
+and outputs, the one of `Posterior.at` and `.after`. A mini-batch of b of the n points estimates it,
+without bias, by n/b times the sum over the batch, so that a learning rate means the same.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+
+from lnkernel.finite.training.batches import Batches
+
+Array = Any
+CHUNK = 1024  # steps of one call, at most
+
+
+def taken_apart(network: Any, trained: Any) -> tuple[Any, Any, Any]:
+    """The structure of a network, the variables to train and all others, as plain arrays."""
+    graph, *states = nnx.split(network, trained, ...)
+    params, rest = map(nnx.as_pure, states)
+    return graph, params, rest
+
+
+class State(NamedTuple):
+    """What training changes. In a run every leaf has the networks along its first axis."""
+
+    params: Any
+    rest: Any  # the network's other variables: statistics, random keys
+    optimizer: Any
+
+
+class Learner(NamedTuple):
+    """What training does not change: it is compiled into the program, and is the key to it."""
+
+    graph: Any  # the network's structure
+    trained: Any  # the filter of NNX that selects the variables to train
+    optimizer: optax.GradientTransformationExtraArgs
+    batches: Batches
+
+    def outputs(self, params: Any, rest: Any, x: Array) -> tuple[Array, Any]:
+        """f(x) as (n, k), and the other variables as this call left them."""
+        network = nnx.merge(self.graph, params, rest, copy=True)
+        out = network(x)
+        return out.reshape(len(x), -1), taken_apart(network, self.trained)[2]
+
+    def loss(self, params: Any, rest: Any, x: Array, y: Array, weights: Array) -> tuple[Array, Any]:
+        out, after = self.outputs(params, rest, x)
+        return 0.5 * jnp.sum(jnp.square(out - y) * weights), after
+
+    def batch(self, x: Array, y: Array, order: Array, step: Array) -> tuple[Array, Array, Array]:
+        """The points of one step, and their weights in the loss."""
+        if self.batches.whole:
+            return x, y, jnp.ones((), y.dtype)
+        points, counts = self.batches.chosen(order, step)
+        share = jnp.where(counts, self.batches.points / counts.sum(), 0).astype(y.dtype)
+        return x[points], y[points], share[:, None]
+
+    def step(
+        self, state: State, order: Array, key: Array, step: Array, x: Array, y: Array
+    ) -> tuple[State, Array, Array]:
+        """One step of one network: the new state, the order of the epoch, the loss before."""
+        order = self.batches.renewed(order, key, step)
+        some, targets, weights = self.batch(x, y, order, step)
+
+        def loss(params: Any) -> tuple[Array, Any]:
+            return self.loss(params, state.rest, some, targets, weights)
+
+        (value, rest), slope = jax.value_and_grad(loss, has_aux=True)(state.params)
+        updates, optimizer = self.optimizer.update(
+            slope,
+            state.optimizer,
+            state.params,
+            value=value,  # for line searches and the like
+            grad=slope,
+            value_fn=lambda params: loss(params)[0],
+        )
+        return State(optax.apply_updates(state.params, updates), rest, optimizer), order, value
+
+
+@partial(jax.jit, static_argnames="learner")
+def started(learner: Learner, params: Any, rest: Any) -> State:
+    """The state before the first step."""
+    return State(params, rest, jax.vmap(learner.optimizer.init)(params))
+
+
+@partial(jax.jit, static_argnames="learner")
+def advanced(
+    learner: Learner,
+    state: State,
+    keys: Array,
+    x: Array,
+    y: Array,
+    start: Array,
+    count: Array,
+    limit: Array,
+) -> tuple[Array, State, Array]:
+    """Up to `count` steps from step `start` on: how many, the state after, the losses before each.
+
+    It ends early after the first step with a loss that is not finite or above `limit`. The number
+    of steps is no part of the compiled program, so that there is one for runs of any length, and
+    however a run is divided, its numbers are the same.
+
+    Args:
+        keys: one for each network, (networks,).
+        limit: of the loss of each network, (networks,).
+    """
+    orders = jax.vmap(learner.batches.order, (0, None))(keys, start)
+    steps = jax.vmap(learner.step, (0, 0, 0, None, None, None))
+
+    def goes_on(carry: Any) -> Array:
+        done, healthy = carry[0], carry[1]
+        return (done < count) & healthy
+
+    def more(carry: Any) -> Any:
+        done, _, state, orders, losses = carry
+        state, orders, loss = steps(state, orders, keys, start + done, x, y)
+        healthy = jnp.all(loss <= limit)  # false for NaN
+        return done + 1, healthy, state, orders, losses.at[done].set(loss)
+
+    losses = jnp.zeros((CHUNK, len(keys)), y.dtype)
+    first = (jnp.zeros((), jnp.int32), jnp.ones((), bool), state, orders, losses)
+    done, _, state, _, losses = jax.lax.while_loop(goes_on, more, first)
+    return done, state, losses
+
+
+@partial(jax.jit, static_argnames="learner")
+def losses_on_all(learner: Learner, state: State, x: Array, y: Array) -> Array:
+    """The loss of each network on all points, in batches: (networks,)."""
+    batches = learner.batches
+
+    def part(network: State, step: Array) -> Array:
+        some, targets, weights = learner.batch(x, y, jnp.arange(batches.points), step)
+        counts = weights > 0
+        return learner.loss(network.params, network.rest, some, targets, counts)[0]
+
+    def whole(network: State) -> Array:
+        parts = jax.lax.map(partial(part, network), jnp.arange(batches.per_epoch))
+        return jnp.sum(parts)
+
+    return jax.vmap(whole)(state)
+
+
+@partial(jax.jit, static_argnames="learner")
+def predicted(learner: Learner, state: State, x: Array) -> Array:
+    """The outputs of each network: (networks, n, k)."""
+    return jax.vmap(lambda one: learner.outputs(one.params, one.rest, x)[0])(state)

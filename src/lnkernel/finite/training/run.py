@@ -1,0 +1,132 @@
+"""The run: chunks of compiled steps, and between them the bar, the checkpoints, the checks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.errors import DivergedError
+from lnkernel.finite.training import stability
+from lnkernel.finite.training.arguments import Settings
+from lnkernel.finite.training.checkpoint import Checkpoints, Saved
+from lnkernel.finite.training.program import CHUNK, Learner, State, advanced, losses_on_all
+from lnkernel.finite.training.progress import Bar
+
+Array = Any
+SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
+BLOWN_UP = 1e4  # a loss so many times that of the start, or of predicting 0, does not come back
+
+
+class Run:
+    """Training under way. After an interrupt `done` and `state` are those of the last chunk."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        start: State,
+        keys: Array,
+        x: Array,
+        y: Array,
+        settings: Settings,
+        checkpoints: Checkpoints | None,
+    ):
+        self.learner, self.start, self.keys, self.x, self.y = learner, start, keys, x, y
+        self.settings, self.checkpoints = settings, checkpoints
+        self.losses = np.zeros((len(keys), settings.steps), y.dtype)
+        self._reached: tuple[int, State] = (0, start)  # one assignment, which no interrupt divides
+
+    @property
+    def done(self) -> int:
+        return self._reached[0]
+
+    @property
+    def state(self) -> State:
+        return self._reached[1]
+
+    def resume(self, saved: Saved) -> None:
+        self.losses[:, : saved.done] = saved.losses
+        self._reached = saved.done, saved.state
+
+    def go(self) -> np.ndarray:
+        """To the last step; the loss of each network there, on all points: (networks,)."""
+        reference = self._reference()
+        bar = Bar(self.settings.progress, self.settings.steps, self.done)
+        try:
+            self._chunks(bar, BLOWN_UP * reference)
+        except KeyboardInterrupt:
+            self._save()
+            raise
+        finally:
+            bar.close()
+        final = self._losses(self.state)
+        if not (final <= reference).all():  # worse than its start, and than predicting 0
+            raise self._diverged(self.done, final)
+        return final
+
+    def _chunks(self, bar: Bar, limit: np.ndarray) -> None:
+        count = 1  # the first step compiles
+        while self.done < self.settings.steps:
+            began, before = time.perf_counter(), self.done
+            self._chunk(min(count, self._until_pause()), limit)
+            bar.update(self.done - before, float(self.losses[:, self.done - 1].mean()))
+            if self._is_time_to_save():
+                self._save()
+            elif time.perf_counter() - began < SECONDS / 2:
+                count = min(2 * count, CHUNK)
+
+    def _chunk(self, count: int, limit: np.ndarray) -> None:
+        done, state, losses = advanced(
+            self.learner,
+            self.state,
+            self.keys,
+            self.x,
+            self.y,
+            np.int32(self.done),
+            np.int32(count),
+            jnp.asarray(limit),
+        )
+        after = self.done + int(done)
+        self.losses[:, self.done : after] = np.asarray(losses)[: int(done)].T
+        last = self.losses[:, after - 1]
+        if not (last <= limit).all():  # or if it is NaN
+            raise self._diverged(after - 1, last)
+        self._reached = after, state
+
+    def _until_pause(self) -> int:
+        left = self.settings.steps - self.done
+        every = self.settings.checkpoint_every
+        return left if self.checkpoints is None else min(left, every - self.done % every)
+
+    def _is_time_to_save(self) -> bool:
+        at_end = self.done == self.settings.steps
+        return at_end or self.done % self.settings.checkpoint_every == 0
+
+    def _save(self) -> None:
+        if self.checkpoints is not None and self.done:
+            self.checkpoints.save(Saved(self.done, self.state, self.losses[:, : self.done]))
+
+    def _losses(self, state: State) -> np.ndarray:
+        return np.asarray(losses_on_all(self.learner, state, self.x, self.y))
+
+    def _reference(self) -> np.ndarray:
+        """The loss at the start or that of predicting 0, whichever is larger: (networks,)."""
+        first = self._losses(self.start)
+        largest = np.finfo(first.dtype).max / BLOWN_UP
+        return np.minimum(np.maximum(first, 0.5 * np.square(self.y).sum()), largest)
+
+    def _diverged(self, step: int, losses: np.ndarray) -> DivergedError:
+        worst = int(np.argmax(np.where(np.isfinite(losses), losses, np.inf)))
+        one = jax.tree.map(lambda leaf: leaf[0], self.start.params)
+        return DivergedError(
+            step,
+            worst,
+            float(losses[worst]),
+            float(self._losses(self.start)[worst]),
+            len(self.x),
+            limit=stability.max_learning_rate(self.learner, self.start, self.x),
+            rate=stability.plain_rate(self.learner, one),
+        )

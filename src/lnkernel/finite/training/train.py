@@ -1,0 +1,122 @@
+"""Training of one network, any module of Flax NNX."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from lnkernel.errors import InputError, TrainingInterrupted
+from lnkernel.finite.seeds import as_seeds
+from lnkernel.finite.training.arguments import check_optimizer, settings_of
+from lnkernel.finite.training.data import as_training_data
+from lnkernel.finite.training.prepare import prepared
+from lnkernel.finite.training.program import taken_apart
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A network that `train` has trained."""
+
+    network: nnx.Module  # the one that was given
+    loss: float  # after the last step, on all points
+    losses: np.ndarray  # before each step, as the step saw it, (steps,)
+
+    def __repr__(self) -> str:
+        name = type(self.network).__name__
+        return f"Training({name}, steps={self.losses.size}, loss={self.loss:.3g})"
+
+
+def train(
+    network: Any,
+    X: Any,
+    y: Any,
+    optimizer: Any,
+    steps: int,
+    batch_size: int | None = None,
+    *,
+    wrt: Any = nnx.Param,
+    seed: int = 0,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1000,
+    progress: bool | None = None,
+) -> Training:
+    r"""Train a network on the loss $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, in place.
+
+    The network itself is changed, as by an `nnx.Optimizer`. The loss is half the SUM of the squared
+    errors, as in `Posterior.at` and `.after`, so that with `optax.sgd(rate)` a wide network in NTK
+    parametrisation follows `Posterior.after(steps, rate)`; a learning rate meant for the mean of
+    the squared errors is to be multiplied by 2/(n k).
+
+    Args:
+        network: any `flax.nnx.Module` that maps (n, ...) to (n, k) or (n,). Its precision is that
+            of its parameters; the data are converted to it. Statistics and random keys among its
+            variables are carried along.
+        X: inputs, (n, ...).
+        y: targets, (n,) or, for k outputs, (n, k).
+        optimizer: of optax, any.
+        steps: of the optimizer.
+        batch_size: of mini-batches. Every epoch visits all points once, in an order of its own;
+            its last batch may be smaller. A batch of b points weighs n/b in the loss.
+        wrt: which variables are trained, a filter of NNX.
+        seed: of the order of the points in mini-batches.
+        checkpoint: a folder. A run that was stopped, by whatever cause, goes on from the last
+            checkpoint there when it is started again, to the same result, bit for bit.
+        checkpoint_every: so many steps.
+        progress: whether to show a bar; by default when it takes more than 2 seconds.
+
+    If the loss diverges a `DivergedError` tells the stable learning rate, and the network is as it
+    was before. An interrupt leaves the network (and the checkpoint) as far as it got.
+
+    >>> import numpy as np, optax, lnkernel as lnk
+    >>> X = np.linspace(-2, 2, 20)[:, None]
+    >>> net = lnk.finite.network(lnk.mlp(norm="first"), in_dim=1, width=32, rngs=0)
+    >>> result = lnk.finite.train(net, X, np.sin(X[:, 0]), optax.adam(1e-2), steps=300)
+    >>> result.network is net, result.losses.shape, result.loss < 0.1
+    (True, (300,), True)
+    """
+    if not isinstance(network, nnx.Module):
+        raise InputError(
+            "network",
+            "a flax.nnx.Module",
+            f"{network!r} of type {type(network).__name__}",
+            "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
+        )
+    check_optimizer(optimizer)
+    graph, params, rest = taken_apart(network, wrt)
+    dtype = _precision(network, params)
+    with jax.enable_x64(dtype == np.float64):
+        data = as_training_data(X, y, dtype)
+        settings = settings_of(
+            len(data.x), steps, batch_size, checkpoint, checkpoint_every, progress
+        )
+        params, rest = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (params, rest))
+        seeds = as_seeds([seed], 1)
+        with prepared(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
+
+            def result(loss: float) -> Training:
+                state = jax.tree.map(lambda leaf: leaf[0], run.state)
+                nnx.update(network, state.params, state.rest)
+                return Training(network, loss, run.losses[0, : run.done])
+
+            try:
+                return result(float(run.go()[0]))
+            except KeyboardInterrupt:
+                raise TrainingInterrupted(result(math.nan), run.done) from None
+
+
+def _precision(network: Any, params: Any) -> Any:
+    leaves = jax.tree.leaves(params)
+    if not leaves:
+        raise InputError(
+            "network",
+            "at least one variable to train, an nnx.Param by default",
+            f"{type(network).__name__} without any",
+            "Make its parameters variables of type flax.nnx.Param, or select others by wrt=...",
+        )
+    return jnp.result_type(*leaves)
