@@ -12,9 +12,10 @@ numbers, unless the system hands them out in large pieces, as it does to NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -53,6 +54,7 @@ LARGE = Tiling(500, 10)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
+OTHER = ThreadPoolExecutor(1, "lnkernel")  # kept: its thread starts once, not with every matrix
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
@@ -62,6 +64,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     out = tuple(np.empty((n, n)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
+        delicate = _delicate_pairs(run, one_half=True)
         i, j = run.corner
         for matrix, tiles in zip(out, run.tiles, strict=True):
             _paste(matrix, i, j, tiles)
@@ -70,14 +73,14 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
                 tile = tiles[0, : n - i, : n - i]
                 corner = np.add(tile, tile.T, out=matrix[i : i + size, i : i + size])
                 corner *= 0.5
-        return _delicate_pairs(run, one_half=True)
+        return delicate
 
     if n * (n - 1) // 2 <= FEW:
         delicate = [np.triu_indices(n, 1)]
     else:
         corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-        runs = chain.from_iterable(_each_batch(program, one, one, corners))
-        delicate = [found for run in runs for found in write(run)]
+        batches = _each_batch(program, one, one, corners)
+        delicate = [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, one.points, delicate, (n, n)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
@@ -95,17 +98,18 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
+        delicate = _delicate_pairs(run, one_half=False)
         for matrix, tiles in zip(out, run.tiles, strict=True):
             _paste(matrix, *run.corner, tiles)
-        return _delicate_pairs(run, one_half=False)
+        return delicate
 
     if n * m <= FEW:
         a, b = np.indices((n, m)).reshape(2, -1)
         delicate = [(a, b)]
     else:
         corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-        runs = chain.from_iterable(_each_batch(program, one, two, corners))
-        delicate = [found for run in runs for found in write(run)]
+        batches = _each_batch(program, one, two, corners)
+        delicate = [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, two.points, delicate, (n, m)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
@@ -163,19 +167,45 @@ class Run(NamedTuple):
     tiles: list[np.ndarray]  # for each kernel (run, size, size), NaN for delicate pairs
 
 
+class Batch(NamedTuple):
+    """Tiles that are being computed."""
+
+    corners: list[tuple[int, int]]
+    values: Out  # for each kernel (at least as many as corners, size, size)
+
+    def runs(self) -> list[Run]:
+        """The tiles by their rows, when all are there."""
+        arrays = [np.asarray(v) for v in self.values]
+        rows = [i for i, _ in self.corners]
+        starts = [0, *(np.flatnonzero(np.diff(rows)) + 1), len(rows)]
+        return [Run(self.corners[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
+
+
 def _each_batch(
     program: Program, one: Prepared, two: Prepared, corners: list[tuple[int, int]]
-) -> Iterator[list[Run]]:
+) -> Iterator[Batch]:
     """The tiles with these corners, batch by batch."""
     size, most = _tiling(one.points.raw.unit)
     batch = _batch_size(len(corners), most)
     for k in range(0, len(corners), batch):
         some = corners[k : k + batch]
-        i, j = np.asarray(some + some[-1:] * (batch - len(some))).T // size
-        values = _batch(*program, _taken(one.blocks, i), _taken(two.blocks, j))
-        arrays = [np.asarray(v) for v in values]
-        starts = [0, *(np.flatnonzero(np.diff(i[: len(some)])) + 1), len(some)]
-        yield [Run(some[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
+        index = np.asarray(some + some[-1:] * (batch - len(some))).T // size
+        yield Batch(some, _batch(*program, *_taken(one.blocks, two.blocks, *index)))
+
+
+def _by_two(write: Callable[[Run], list[Pairs]], batch: Batch) -> list[Pairs]:
+    """What `write` finds in the runs, with two threads: copying waits for memory, not for a core.
+
+    Every second run goes to the other thread, since runs of a symmetric matrix get shorter.
+    """
+
+    runs = batch.runs()
+
+    def half(first: int) -> list[Pairs]:
+        return [found for run in runs[first::2] for found in write(run)]
+
+    rest = OTHER.submit(half, 1)
+    return half(0) + rest.result()
 
 
 def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
@@ -191,9 +221,14 @@ def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
 
 
 @jax.jit
-def _taken(blocks: pairs.Points, index: Array) -> pairs.Points:
+def _taken(
+    blocks: pairs.Points, blocks2: pairs.Points, index: Array, index2: Array
+) -> tuple[pairs.Points, pairs.Points]:
     """A program of its own: within `_batch` it would become part of the loop over the pairs."""
-    return jax.tree.map(lambda part: part[index], blocks)
+    return (
+        jax.tree.map(lambda part: part[index], blocks),
+        jax.tree.map(lambda part: part[index2], blocks2),
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3))
