@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness peers clean
+.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness width peers clean
 
 setup: .venv/installed
 
@@ -38,6 +38,9 @@ posterior: setup peers  ## speed and error of the posterior beside neural-tangen
 
 tightness: setup  ## each bound beside the true supremum of the mean
 	$(BIN)/python -m benchmarks.bound_tightness
+
+width: setup  ## finite networks beside Θ, from width 128 to 4096
+	$(BIN)/python -m benchmarks.width
 
 peers: setup  ## the separate environment of neural-tangents
 	$(BIN)/python -m benchmarks.peers.environment
