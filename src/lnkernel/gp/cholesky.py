@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its parts load at their first use, so that `import lnkernel` stays quick
 
 _ROWS = 256  # of a matrix, worked on at a time where a second one must not come up
-_FEW = 4  # columns, which are faster one by one than by the methods for matrices
+FEW = 4  # columns, which are faster one by one than by the methods for matrices
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Cholesky:
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
         correction = (self.diagonal - np.diagonal(self.both))[:, None] * b
-        if b.shape[1] <= _FEW:
+        if b.shape[1] <= FEW:
             columns = [scipy.linalg.blas.dsymv(1.0, self.both, column, lower=0) for column in b.T]
             return np.stack(columns, axis=1) + correction
         product = scipy.linalg.blas.dsymm(1.0, self.both, np.asfortranarray(b), lower=0)
@@ -50,7 +50,7 @@ class Cholesky:
         return self._triangular(self._triangular(b, transposed=False), transposed=True)
 
     def _triangular(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        if b.shape[1] <= _FEW:
+        if b.shape[1] <= FEW:
             solve, trans = scipy.linalg.blas.dtrsv, int(transposed)
             columns = [solve(self.both, column, lower=1, trans=trans) for column in b.T]
             return np.stack(columns, axis=1)

@@ -15,6 +15,7 @@ from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.data import Data, as_data, demand_memory
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.dynamics import Eigen, eigen
+from lnkernel.gp.single import SinglePrecision, single_precision
 from lnkernel.gp.singular import is_resolved, singular
 from lnkernel.gram.kernel import Kernel
 
@@ -31,16 +32,21 @@ class Fit:
     which: str  # "ntk" or "nngp"
     data: Data
     noise: float
-    factor: Cholesky
+    solver: Cholesky | SinglePrecision  # of A
 
     @cached_property
     def kernel(self) -> Kernel:
         return Kernel(self.arch, (self.which,))
 
     @cached_property
+    def factor(self) -> Cholesky:
+        """That of A, in float64."""
+        return self.solver if isinstance(self.solver, Cholesky) else self.solver.in_double()
+
+    @cached_property
     def coefficients(self) -> np.ndarray:
         """A⁻¹ y, (n, k)."""
-        return self.factor.solve(self.data.y)
+        return self.solver.solve(self.data.y)
 
     @cached_property
     def eigen(self) -> Eigen:
@@ -94,8 +100,12 @@ class Fit:
         return _not_negative(np.concatenate([of_some(rows) for rows in self.blocks(x)]))
 
 
-def fit(arch: Node, which: str, X: Any, y: Any, noise: float) -> Fit:
-    """Check the data, make the Gram matrix and factorise it in place."""
+def fit(arch: Node, which: str, X: Any, y: Any, noise: float, mean_first: bool = False) -> Fit:
+    """Check the data, make the Gram matrix and factorise it in place.
+
+    With `mean_first` in single precision, where that will do for the mean, and then in float64
+    as soon as more is asked for.
+    """
     kernel = Kernel(arch, (which,))
     data = as_data(X, y)
     if noise == 0:
@@ -104,7 +114,10 @@ def fit(arch: Node, which: str, X: Any, y: Any, noise: float) -> Fit:
     gram = matrix(kernel, data.x)
     if noise:
         gram.flat[:: len(gram) + 1] += noise
-    factor = cholesky_in_place(gram) if (np.diagonal(gram) > 0).all() else None
+    definite = bool((np.diagonal(gram) > 0).all())
+    if mean_first and definite and (quick := single_precision(gram)) is not None:
+        return Fit(arch, which, data, noise, quick)
+    factor = cholesky_in_place(gram) if definite else None
     if factor is None:
         raise singular(gram, data.x)
     if not is_resolved(factor):
