@@ -76,8 +76,8 @@ class Row:
     errors_se: tuple[float, ...]
     exponent: float
     exponent_se: float
-    along: float  # standard errors, as the two below
-    entry: float
+    along: float  # in standard errors
+    entry: float  # in standard errors
     seconds: float
 
     @property
@@ -139,14 +139,16 @@ def deviation(samples: np.ndarray) -> float:
     return float(stats.norm.isf(probability / 2))
 
 
-def table(rows: list[Row]) -> str:
-    head = f"{'network':22}" + "".join(f" {width:>7}" for width in rows[0].widths)
-    lines = [head + f" {'exponent':>16} {'along Θ':>8} {'entry':>6} {'seconds':>8}"]
-    for row in rows:
-        line = f"{row.network:22}" + "".join(f" {error:7.4f}" for error in row.errors)
-        line += f" {row.exponent:8.3f} ± {row.exponent_se:.3f}"
-        lines.append(line + f" {row.along:8.2f} {row.entry:6.2f} {row.seconds:8.1f}")
-    return "\n".join(lines)
+def head(widths: Sequence[int]) -> str:
+    line = f"{'network':16}" + "".join(f" {width:>7}" for width in widths)
+    return line + f" {'exponent':>16} {'along Θ':>8} {'entry':>6} {'seconds':>8}"
+
+
+def line(row: Row) -> str:
+    errors = "".join(f" {error:7.4f}" for error in row.errors)
+    rate = f" {row.exponent:8.3f} ± {row.exponent_se:.3f}"
+    limit = f" {row.along:8.2f} {row.entry:6.2f}"
+    return f"{row.network:16}" + errors + rate + limit + f" {row.seconds:8.1f}"
 
 
 def main() -> int:
@@ -159,15 +161,14 @@ def main() -> int:
     options = parser.parse_args()
     widths = QUICK_WIDTHS if options.quick else WIDTHS
     begin = time.perf_counter()
+    print("relative error of the empirical kernel of one network, by width")
+    print(head(widths))
     rows = []
     for name, arch in NETWORKS.items():
         theta = np.asarray(lnk.ntk(arch)(POINTS))
         rows.append(measure(name, arch, theta, widths, options.seeds))
+        print(line(rows[-1]), flush=True)
     seconds = time.perf_counter() - begin
-    print(
-        f"relative error of the empirical kernel of one network, {options.seeds} networks a width"
-    )
-    print(table(rows))
     options.json.parent.mkdir(parents=True, exist_ok=True)
     written = [asdict(row) | {"holds": row.holds} for row in rows]
     options.json.write_text(json.dumps({"seconds": seconds, "rows": written}, indent=1) + "\n")
