@@ -11,7 +11,7 @@ import optax
 from lnkernel.arch import Node
 from lnkernel.errors import DivergedError
 from lnkernel.finite.comparison_row import Row
-from lnkernel.finite.descent import CONVERGED, Descent
+from lnkernel.finite.descent import Descent
 from lnkernel.finite.empirical import empirical_ntk
 from lnkernel.finite.estimate import estimate
 from lnkernel.finite.network import network
@@ -23,6 +23,7 @@ from lnkernel.gram.kernel import ntk
 
 KERNEL_POINTS = 200  # at which kernels are compared, at most
 ATTEMPTS = 5  # at ever smaller learning rates
+NEAR = 10  # times the goal: the networks' own eigenvalues scatter about those of the limit
 
 
 class Task(NamedTuple):
@@ -34,6 +35,7 @@ class Task(NamedTuple):
     limit: Posterior
     descent: Descent
     seeds: list[int]
+    goal: float
     max_steps: int
     dtype: Any
     progress: bool | None
@@ -86,7 +88,7 @@ def row_of(task: Task, width: int) -> Row:
         expected_loss=task.descent.loss(steps, rate),
         learning_rate=rate,
         steps=steps,
-        converged=loss <= CONVERGED * task.descent.start,
+        converged=loss <= NEAR * task.goal * task.descent.start,
     )
 
 
@@ -94,7 +96,7 @@ def _trained(
     task: Task, width: int, rate: float, attempts: int = ATTEMPTS
 ) -> tuple[float, int, Ensemble]:
     """The learning rate at which all networks stay stable, the number of steps, the networks."""
-    steps = task.descent.steps(rate, task.max_steps)
+    steps = task.descent.steps(rate, task.goal, task.max_steps)
     try:
         made = train_ensemble(
             task.arch,

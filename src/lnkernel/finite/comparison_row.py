@@ -26,8 +26,8 @@ class Row:
         expected_loss: what theory says of it. A loss far above says that the networks' own kernel
             changed in training: they are too narrow for the theory on these data.
         learning_rate, steps: of the gradient descent.
-        converged: whether the loss fell below a thousandth of that of untrained networks. If not,
-            `expected_mean` is that of networks stopped as early, and not the posterior mean.
+        converged: whether the loss fell to ten times the goal or less. If not, `expected_mean` is
+            that of networks stopped as early, and not the posterior mean.
     """
 
     width: int

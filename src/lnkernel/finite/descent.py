@@ -20,9 +20,6 @@ from lnkernel.gp.dynamics import Eigen
 from lnkernel.gp.fit import matrix
 from lnkernel.gram.kernel import nngp
 
-GOAL = 1e-4  # of the loss of untrained networks: an error of 1 % at the data
-CONVERGED = 1e-3  # of it: what real networks, whose own eigenvalues scatter, must have reached
-
 
 @dataclass(frozen=True, eq=False)
 class Descent:
@@ -42,18 +39,19 @@ class Descent:
             left = np.abs(1 - rate * self.values) ** (2 * steps)
         return float(left @ self.powers)
 
-    def steps(self, rate: float, most: int) -> int:
-        """The fewest steps that reach the goal, or `most` if it takes more."""
-        if self.loss(most, rate) > GOAL * self.start:
+    def steps(self, rate: float, goal: float, most: int) -> int:
+        """The fewest steps to this fraction of the loss at the start, or `most` if it takes more."""
+
+        def arrived(steps: int) -> bool:
+            return self.loss(steps, rate) <= goal * self.start
+
+        if not arrived(most):
             return most
         low, high = 0, most  # the goal is reached at `high`, and not at `low`
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._arrived(middle, rate) else (middle, high)
+            low, high = (low, middle) if arrived(middle) else (middle, high)
         return high
-
-    def _arrived(self, steps: int, rate: float) -> bool:
-        return self.loss(steps, rate) <= GOAL * self.start
 
 
 def descent(arch: Node, data: Data, eigen: Eigen) -> Descent:

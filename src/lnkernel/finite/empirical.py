@@ -138,7 +138,7 @@ def _in_tiles(
 
 def _tile_size(function: Function, way: Way, x: np.ndarray) -> int:
     """Inputs per tile, so that all tiles are about equally large."""
-    leaves = jax.tree.leaves(jax.eval_shape(way.jacobian, function, x[:1]))
+    leaves = jax.tree.leaves(_jacobian.eval_shape(function, way, x[:1]))
     most = max(1, TILE_BYTES // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
     return -(-len(x) // -(-len(x) // most))
 

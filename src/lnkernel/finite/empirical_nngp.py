@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Dense, Node, Serial
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical_function import Function, opened
+from lnkernel.finite.empirical_function import evaluated, opened
 from lnkernel.finite.empirical_seeds import over_networks, sides
 from lnkernel.finite.estimate import Estimate, estimate
 from lnkernel.finite.network import Network
-
-Array = Any
 
 
 def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
@@ -45,7 +42,7 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
                 "Build it with more, e.g. lnkernel.mlp(outputs=500), or average over networks by "
                 "empirical_nngp_over_seeds",
             )
-        values = [np.asarray(_values(function, points), np.float64) for points in inputs]
+        values = [np.asarray(evaluated(function, points), np.float64) for points in inputs]
         return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
 
 
@@ -96,8 +93,3 @@ def _features(layers: Any, h: Any) -> np.ndarray:
     for layer in layers:
         h = layer(h)
     return np.asarray(h)
-
-
-@jax.jit
-def _values(function: Function, x: Array) -> Array:
-    return function.on(function.params, x)
