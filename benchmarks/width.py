@@ -159,6 +159,8 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, default=Path("out/width.json"))
     options = parser.parse_args()
+    if options.seeds < 2:
+        parser.error("a standard error takes at least 2 seeds")
     widths = QUICK_WIDTHS if options.quick else WIDTHS
     begin = time.perf_counter()
     print("relative error of the empirical kernel of one network, by width")
