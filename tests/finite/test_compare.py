@@ -85,10 +85,9 @@ def test_converged_to_the_goal(found: lnk.finite.Comparison) -> None:
 
 def test_expected_loss() -> None:
     """Against the posterior's own mean and variance at the data, before and while it falls."""
-    arch = lnk.mlp(hidden=1, outputs=2)
     y = np.stack([Y, X[:, 0] ** 2], 1)
-    post = lnk.posterior(arch, X, y)
-    made = descent(arch, post._fit.data, post._fit.eigen)
+    post = lnk.posterior(ARCH, X, y)
+    made = descent(ARCH, post._fit.data, post._fit.eigen)
     rate = post.max_learning_rate / 3
     for steps in (0, 1, 7, 50):
         stopped = post.after(steps, rate)

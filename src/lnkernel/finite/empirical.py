@@ -52,7 +52,7 @@ def empirical_ntk(
         half a GB at most, or for four Jacobians at a single input where these are larger.
 
     >>> import lnkernel as lnk
-    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]]
+    >>> arch, x = lnk.mlp(hidden=1), [[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]]
     >>> f = lnk.finite.network(arch, in_dim=2, width=512, rngs=0)
     >>> theta = lnk.finite.empirical_ntk(f, x)
     >>> theta.shape, theta.dtype, bool(abs(theta / lnk.ntk(arch)(x) - 1).max() < 0.2)
@@ -72,7 +72,7 @@ def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np
     As `empirical_ntk`, in the network's precision.
 
     >>> import numpy as np, lnkernel as lnk
-    >>> f = lnk.finite.network(lnk.mlp(), in_dim=1, width=64, rngs=0)
+    >>> f = lnk.finite.network(lnk.mlp(hidden=1), in_dim=1, width=64, rngs=0)
     >>> x = np.linspace(-1, 1, 5)[:, None]
     >>> np.allclose(lnk.finite.empirical_ntk_diagonal(f, x), np.diag(lnk.finite.empirical_ntk(f, x)))
     True

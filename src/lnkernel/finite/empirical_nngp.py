@@ -27,7 +27,7 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
     The arguments are those of `empirical_ntk`; k must be at least 2.
 
     >>> import lnkernel as lnk
-    >>> arch, x = lnk.mlp(hidden=1, norm="first", outputs=500), [[1.0, 2.0], [3.0, -1.0]]
+    >>> arch, x = lnk.mlp(hidden=1, outputs=500), [[1.0, 2.0], [3.0, -1.0]]
     >>> f = lnk.finite.network(arch, in_dim=2, width=2048, rngs=0)
     >>> found = lnk.finite.empirical_nngp(f, x)
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
@@ -67,7 +67,7 @@ def empirical_nngp_over_seeds(
     standard error is over the networks. The arguments are those of `empirical_ntk_over_seeds`.
 
     >>> import lnkernel as lnk
-    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0]]
+    >>> arch, x = lnk.mlp(hidden=1), [[1.0, 2.0], [3.0, -1.0]]
     >>> found = lnk.finite.empirical_nngp_over_seeds(arch, x, width=256, seeds=20)
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True

@@ -44,7 +44,7 @@ def empirical_ntk_over_seeds(
         progress: whether to show a bar; None shows it after 2 seconds.
 
     >>> import lnkernel as lnk
-    >>> arch, x = lnk.mlp(hidden=1, norm="first"), [[1.0, 2.0], [3.0, -1.0]]
+    >>> arch, x = lnk.mlp(hidden=1), [[1.0, 2.0], [3.0, -1.0]]
     >>> found = lnk.finite.empirical_ntk_over_seeds(arch, x, width=256, seeds=20)
     >>> bool((abs(found.mean - lnk.ntk(arch)(x)) < 4 * found.standard_error).all())
     True
