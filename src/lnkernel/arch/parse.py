@@ -1,0 +1,203 @@
+"""Architectures written as text, for command lines and files: read, never run as code."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from lnkernel.arch.activations import (
+    Abs,
+    Homogeneous,
+    Identity,
+    LeakyRelu,
+    RectifiedPower,
+    Relu,
+)
+from lnkernel.arch.compose import mlp, parallel, residual, serial
+from lnkernel.arch.dense import Dense
+from lnkernel.arch.node import Node
+from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.errors import ArchitectureError, ArchitectureTextError
+
+BUILDERS: dict[str, Callable[..., Node]] = {
+    made.__name__: made
+    for made in (
+        *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
+        *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
+    )
+}
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+MODULES = ("lnk", "lnkernel")  # as in a line copied from a program
+LONGEST = 100_000  # characters; the table of a network of a hundred layers has some 8,000
+MOST_BITS = 1024  # of an integer power: beyond it no float64 follows, and 9**9**9 takes for ever
+
+
+def parse(text: str) -> Node:
+    """The architecture that a text describes: `parse(repr(arch)) == arch`.
+
+    The text names layers and combinators of this library, with numbers, strings, True, False and
+    None as their arguments; numbers may be written as sums, products and powers of numbers.
+    Nothing else is understood, and nothing is run as code.
+
+    Args:
+        text: e.g. `"mlp(hidden=2, norm='first')"`.
+
+    >>> import lnkernel as lnk
+    >>> arch = lnk.parse("serial(Dense(64, W_std=2**0.5), LayerNorm(), Relu(), Dense(1))")
+    >>> lnk.parse(repr(arch)) == arch
+    True
+    >>> lnk.parse("serial(Dense(64), Rely(), Dense(1))")
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.ArchitectureTextError: architecture text: 'Rely' is not known
+        serial(Dense(64), Rely(), Dense(1))
+                          ^^^^
+    Write Relu? Known are ...
+    """
+    if not isinstance(text, str):
+        raise ArchitectureTextError(
+            f"expected a str, got {type(text).__name__}",
+            "Write e.g. \"mlp(hidden=2, norm='first')\"",
+        )
+    if len(text) > LONGEST:
+        raise ArchitectureTextError(
+            f"it has {len(text)} characters, more than {LONGEST}", "Build the network in Python"
+        )
+    stripped = text.strip()
+    try:
+        return _Reader(stripped).network(ast.parse(stripped, mode="eval").body)
+    except SyntaxError as problem:
+        start = max((problem.offset or 1) - 1, 0)
+        place = (problem.lineno or 1, start, start + 1)
+        raise ArchitectureTextError(
+            f"it cannot be read ({problem.msg})",
+            "Write e.g. \"mlp(hidden=2, norm='first')\", with the quotation marks of your shell "
+            "around it",
+            stripped,
+            place,
+        ) from None
+    except (RecursionError, MemoryError, ValueError) as problem:
+        if isinstance(problem, ArchitectureTextError):
+            raise
+        raise ArchitectureTextError(
+            f"it cannot be read ({type(problem).__name__}: nested too deeply, or no text)",
+            "Build the network in Python",
+        ) from None
+
+
+class _Reader:
+    """Turns the syntax tree of one text into layers; every refusal points into the text."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def network(self, tree: ast.expr) -> Node:
+        made = self.value(tree)
+        if not isinstance(made, Node):
+            raise self.refusal(tree, f"expected a network, got {made!r}", _known())
+        return made
+
+    def value(self, tree: ast.expr) -> Any:
+        if isinstance(tree, ast.Call):
+            return self.layer(tree)
+        if isinstance(tree, ast.Constant) and isinstance(
+            tree.value, bool | int | float | str | None
+        ):
+            return tree.value
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub | ast.UAdd):
+            inside = self.number(tree.operand)
+            return -inside if isinstance(tree.op, ast.USub) else inside
+        if isinstance(tree, ast.BinOp) and type(tree.op) in ARITHMETIC:
+            return self.calculated(tree)
+        if isinstance(tree, ast.Name | ast.Attribute):
+            name = self.name(tree)
+            raise self.refusal(tree, f"{name!r} stands alone", f"Write {name}(), with the brackets")
+        remedy = "Write layers with numbers, strings, True, False or None as arguments"
+        raise self.refusal(tree, f"a {type(tree).__name__} is not understood here", remedy)
+
+    def layer(self, tree: ast.Call) -> Node:
+        name = self.name(tree.func)
+        build = BUILDERS[name]
+        for keyword in tree.keywords:
+            self.check_keyword(keyword, name, build)
+        positional = [self.value(argument) for argument in tree.args]
+        named = {str(keyword.arg): self.value(keyword.value) for keyword in tree.keywords}
+        try:
+            inspect.signature(build).bind(*positional, **named)
+            return build(*positional, **named)
+        except ArchitectureError as problem:
+            raise self.refusal(tree, str(problem).rstrip("."), "") from None
+        except TypeError as problem:
+            raise self.refusal(tree, f"{name}: {problem}", _signature(name, build)) from None
+
+    def check_keyword(self, keyword: ast.keyword, name: str, build: Any) -> None:
+        takes = inspect.signature(build).parameters
+        if keyword.arg not in takes:
+            shown = "**" if keyword.arg is None else keyword.arg
+            raise self.refusal(
+                keyword, f"{name} has no argument {shown!r}", _signature(name, build)
+            )
+
+    def name(self, tree: ast.expr) -> str:
+        """The name of a layer or combinator, of which there is one of that name."""
+        if isinstance(tree, ast.Attribute) and isinstance(tree.value, ast.Name):
+            name = tree.attr if tree.value.id in MODULES else f"{tree.value.id}.{tree.attr}"
+        elif isinstance(tree, ast.Name):
+            name = tree.id
+        else:
+            raise self.refusal(tree, "expected the name of a layer", _known())
+        if name not in BUILDERS:
+            lower = {known.lower(): known for known in BUILDERS}
+            near = difflib.get_close_matches(name.lower(), lower, n=1)
+            hint = f"Write {lower[near[0]]}? " if near else ""
+            raise self.refusal(tree, f"{name!r} is not known", hint + _known())
+        return name
+
+    def number(self, tree: ast.expr) -> Any:
+        value = self.value(tree)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refusal(tree, f"expected a number, got {value!r}", "Write e.g. 2**0.5")
+        return value
+
+    def calculated(self, tree: ast.BinOp) -> int | float:
+        left, right = self.number(tree.left), self.number(tree.right)
+        try:
+            if isinstance(tree.op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+                _demand_small(left, right)
+            value = ARITHMETIC[type(tree.op)](left, right)
+        except ArithmeticError as problem:
+            raise self.refusal(tree, f"no number ({problem})", "Write the number itself") from None
+        if not isinstance(value, int | float):
+            raise self.refusal(tree, f"{value} is not real", "Write the number itself")
+        return value
+
+    def refusal(self, tree: Any, problem: str, remedy: str) -> ArchitectureTextError:
+        line = self.text.splitlines()[tree.lineno - 1].encode()  # offsets of `ast` count bytes
+        last = tree.end_col_offset if tree.end_lineno == tree.lineno else len(line)
+        start, end = (len(line[:offset].decode()) for offset in (tree.col_offset, last))
+        return ArchitectureTextError(problem, remedy, self.text, (tree.lineno, start, end))
+
+
+def _demand_small(left: int, right: int) -> None:
+    if left.bit_length() * abs(right) > MOST_BITS:
+        raise OverflowError("it is too large")
+
+
+def _known() -> str:
+    return f"Known are {', '.join(BUILDERS)}"
+
+
+def _signature(name: str, build: Any) -> str:
+    takes = inspect.signature(build).parameters.values()
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in takes]
+    return f"It is {name}{inspect.Signature(plain)}"

@@ -1,0 +1,141 @@
+"""Inputs and targets of a CSV file: duplicates told by line, a sample, one scale for all."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lnkernel.cli.command import positive_integer
+from lnkernel.cli.table import Table, names, read
+from lnkernel.errors import DataFileError, InputError
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """X (n, d) and y (n,), and how they came about. The targets of the file are centre + unit·y."""
+
+    inputs: tuple[str, ...]
+    target: str
+    X: np.ndarray
+    y: np.ndarray
+    lines: np.ndarray  # in which each point is first found
+    centre: float
+    unit: float
+    notes: tuple[str, ...]
+
+    @property
+    def targets(self) -> np.ndarray:
+        """As they are in the file."""
+        return self.centre + self.unit * self.y
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, help="a CSV file with the names of its columns on top")
+    parser.add_argument("--target", required=True, help="the column to predict")
+    parser.add_argument("--columns", help="the inputs, e.g. x1,x2 (default: all but the target)")
+    parser.add_argument("--drop-nan", action="store_true", help="leave out lines with no number")
+    parser.add_argument(
+        "--merge-duplicates", action="store_true", help="equal inputs once, with their mean target"
+    )
+    parser.add_argument(
+        "--standardise",
+        action="store_true",
+        help="scale inputs and target to mean 0 and standard deviation 1 before training",
+    )
+    parser.add_argument("--noise", type=float, default=0.0, help="variance of the targets' noise")
+    parser.add_argument("--sample", type=positive_integer, help="use so many lines, at random")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
+
+
+def load(options: argparse.Namespace) -> TrainingData:
+    """What the options ask for."""
+    table, inputs = _columns(options)
+    notes = []
+    if table.dropped:
+        notes.append(
+            f"{len(table.dropped)} lines left out, without a number: {_list(table.dropped)}"
+        )
+    if not len(table.values):
+        raise DataFileError(
+            options.data, "expected lines to learn from", ["none is left"], "Check --drop-nan"
+        )
+    if options.sample is not None and options.sample < len(table.values):
+        rng = np.random.default_rng(options.seed)
+        kept = np.sort(rng.choice(len(table.values), options.sample, replace=False))
+        notes.append(f"a sample of {options.sample} of {len(table.values)} lines")
+    else:
+        kept = np.arange(len(table.values))
+    X, y, lines = table.values[kept, :-1], table.values[kept, -1], table.lines[kept]
+    X, y, lines, merged = _without_duplicates(options, X, y, lines)
+    notes += merged
+    centre, unit = 0.0, 1.0
+    if options.standardise:
+        X, constant = _standardised(X)
+        notes += [f"{inputs[place]} is the same in every line" for place in constant]
+        centre, unit = float(y.mean()), float(y.std()) or 1.0
+        centre = (
+            centre if abs(centre) > 1e-12 * unit else 0.0
+        )  # a sum that cancels but for rounding
+        y = (y - centre) / unit
+    return TrainingData(inputs, options.target, X, y, lines, centre, unit, tuple(notes))
+
+
+def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
+    """The table with the inputs first and the target last."""
+    if options.columns is None:
+        inputs = [name for name in names(options.data) if name != options.target]
+    else:
+        inputs = [name.strip() for name in options.columns.split(",")]
+    if options.target in inputs or not inputs:
+        raise InputError(
+            "--columns", "inputs, without the target", ", ".join(inputs) or "none", "Name others"
+        )
+    return read(options.data, [*inputs, options.target], drop_nan=options.drop_nan), tuple(inputs)
+
+
+def _without_duplicates(
+    options: argparse.Namespace, X: np.ndarray, y: np.ndarray, lines: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Equal inputs merged, or kept where the targets carry noise; otherwise an error."""
+    from lnkernel.gp.duplicates import groups_of_equals, merge_duplicates
+
+    groups = groups_of_equals(X)
+    repeated = [group for group in groups if len(group) > 1]
+    if not repeated:
+        return X, y, lines, []
+    if options.merge_duplicates:
+        X, y = (np.asarray(part) for part in merge_duplicates(X, y))
+        count = sum(map(len, repeated)) - len(repeated)
+        firsts = lines[[group[0] for group in groups]]
+        return X, y, firsts, [f"{count} lines merged with others of equal inputs"]
+    if options.noise > 0:
+        return X, y, lines, [f"{len(repeated)} inputs occur more than once"]
+    problems = [
+        f"lines {_list(lines[group])}: equal inputs, "
+        + ("equal targets" if np.ptp(y[group]) == 0 else "different targets")
+        for group in repeated
+    ]
+    raise DataFileError(
+        options.data,
+        "expected different inputs in every line, because a network cannot fit two targets at one "
+        "input",
+        problems,
+        "Merge them with --merge-duplicates, which averages their targets, or state the variance of "
+        "the targets' noise by --noise",
+    )
+
+
+def _standardised(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Mean 0 and standard deviation 1 in every column, but for constant ones: those are 0."""
+    spread = X.std(axis=0)
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    spread[constant] = 1.0
+    return (X - X.mean(axis=0)) / spread, constant.tolist()
+
+
+def _list(lines: np.ndarray | tuple[int, ...]) -> str:
+    shown = ", ".join(str(line) for line in lines[:8])
+    return shown if len(lines) <= 8 else f"{shown}, ..."

@@ -1,0 +1,48 @@
+"""`lnkernel verify`: a certificate is proved again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lnkernel.cli.command import FAILED, OK, Command, add_json, print_json
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", type=Path, help="what Certificate.save wrote, or `lnkernel bound --certify`"
+    )
+    add_json(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """What cannot be read is not proved either: the exit code is 1 for both."""
+    from lnkernel.bound.certificate import Certificate
+    from lnkernel.errors import LnkernelError
+
+    try:
+        certificate = Certificate.load(options.file)
+        if not options.json:
+            print(f"{options.file}: {certificate.arch}", flush=True)
+        verdict = certificate.verify()
+    except (LnkernelError, OSError) as problem:
+        if options.json:
+            print_json({"file": options.file, "valid": False, "problem": str(problem)})
+        else:
+            print(f"{options.file}: {problem}")
+        return FAILED
+    if options.json:
+        findings = {found.statement: found.holds for found in verdict.findings}
+        print_json({"file": options.file, "valid": verdict.valid, "findings": findings})
+    else:
+        print(verdict)
+    return OK if verdict.valid else FAILED
+
+
+COMMAND = Command(
+    "verify",
+    "prove the statements of a certificate again, from its data alone",
+    "lnkernel verify out/bound/certificate.json",
+    _add_arguments,
+    _run,
+)

@@ -1,0 +1,111 @@
+"""Architectures as text: the inverse of `repr`, and nothing that runs."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import cases
+import pytest
+
+import lnkernel as lnk
+from lnkernel.arch.parse import BUILDERS
+from lnkernel.errors import ArchitectureTextError
+
+TABLE = cases.architectures()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_inverse_of_repr(name: str) -> None:
+    assert lnk.parse(repr(TABLE[name].arch)) == TABLE[name].arch
+
+
+@pytest.mark.parametrize(
+    ("text", "arch"),
+    [
+        ("mlp(hidden=2, norm='first')", lnk.mlp(hidden=2, norm="first")),
+        ("  mlp(3, 64,\n  W_std=2**0.5)\n", lnk.mlp(3, 64, W_std=2**0.5)),
+        ("lnk.mlp(activation=lnkernel.Abs())", lnk.mlp(activation=lnk.Abs())),
+        ("mlp(width=2**7, b_std=1/10, norm=None)", lnk.mlp(width=128, b_std=1 / 10)),
+        ("LeakyRelu(-0.5 + +1 - 0.25*2)", lnk.LeakyRelu(0.0)),
+        ("LayerNorm(eps=1e-5, scale=True)", lnk.LayerNorm(1e-5, scale=True)),
+    ],
+)
+def test_what_people_write(text: str, arch: lnk.Node) -> None:
+    assert lnk.parse(text) == arch
+
+
+def test_every_layer_is_known() -> None:
+    types = {"Activation", "Node", "Parallel", "Serial"}
+    assert set(BUILDERS) == set(lnk.arch.__all__) - types
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it cannot be read"),
+        ("mlp(", "was never closed"),
+        ("mlp hidden", "invalid syntax"),
+        ("2", "expected a network, got 2"),
+        ("Relu", r"'Relu' stands alone\n    Relu\n    \^{4}\nWrite Relu\(\)"),
+        ("relu()", r"'relu' is not known\n    relu\(\)\n    \^{4}\nWrite Relu\? Known are Dense"),
+        ("serial(Dense(8), Gelu())", r"'Gelu' is not known\n.*\n {21}\^{4}\n"),
+        ("mlp(hiden=2)", r"mlp has no argument 'hiden'\n.*\n {8}\^{7}\nIt is mlp\(hidden=2, "),
+        ("mlp(**{'hidden': 2})", r"mlp has no argument '\*\*'"),
+        ("mlp(*[1])", "a Starred is not understood here"),
+        ("Dense()", "Dense: missing a required argument: 'width'"),
+        ("Relu(1)", "Relu: too many positional arguments"),
+        ("Dense(0)", r"Dense: width must be an integer, at least 1, got 0"),
+        ("Dense('é', 0) ", r"width must be an integer, at least 1, got 'é'"),
+        ("serial('é', Rely())", r"'Rely'.*\n.*\n {16}\^{4}\n"),
+        ("serial(Dense(8), Relu(), Relu())", "Relu at layer 2: its input is not Gaussian"),
+        ("mlp(norm='second')", "norm='second' is not known"),
+        ("mlp(W_std=True + 1)", "expected a number, got True"),
+        ("mlp(W_std='a' * 9)", "expected a number, got 'a'"),
+        ("mlp(W_std=1/0)", "no number"),
+        ("mlp(W_std=10.0**400)", "no number"),
+        ("mlp(W_std=(-1)**0.5)", "is not real"),
+        ("mlp(W_std=1j)", "a Constant is not understood"),
+        ("mlp(hidden=7 // 2)", "a BinOp is not understood"),
+        ("mlp(hidden=len('ab'))", "'len' is not known"),
+        ("os.system('true')", "'os.system' is not known"),
+        ("().__class__.__bases__[0]()", "expected the name of a layer"),
+        ("(lambda: Relu())()", "expected the name of a layer"),
+        ("[Relu() for _ in (1,)]", "a ListComp is not understood here"),
+        ("mlp(\x00)", "it cannot be read"),
+        ("-" * 50_000 + "1", "it cannot be read"),
+        ("mlp(W_std=" + "1+" * 20_000 + "1)", "it cannot be read"),
+        ("Relu()" + " " * 100_000, "characters, more than"),
+    ],
+)
+def test_refused(text: str, message: str) -> None:
+    with pytest.raises(ArchitectureTextError, match=message):
+        lnk.parse(text)
+
+
+@pytest.mark.parametrize("power", ["9**9**9", "((9**99)**99)**99", "2**-10**9"])
+def test_huge_powers_take_no_time(power: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(ArchitectureTextError, match="it is too large"):
+        lnk.parse(f"mlp(W_std={power})")
+    assert time.perf_counter() - start < 1.0
+
+
+def test_no_text() -> None:
+    with pytest.raises(ArchitectureTextError, match="expected a str, got Relu"):
+        lnk.parse(lnk.Relu())  # type: ignore[arg-type]
+
+
+def test_of_a_long_text_the_part_around_the_place_is_shown() -> None:
+    text = f"serial({'Dense(8), Relu(), ' * 40}Rely())"
+    with pytest.raises(ArchitectureTextError) as caught:
+        lnk.parse(text)
+    shown, marks = str(caught.value).splitlines()[1:3]
+    assert len(shown) < 110
+    assert shown[marks.index("^") : marks.rindex("^") + 1] == "Rely"
+
+
+def test_exact_numbers() -> None:
+    """As Python reads them, so that a kernel of the text is the kernel of the program."""
+    (layer,) = lnk.parse("serial(Dense(8, W_std=2**0.5))").layers  # type: ignore[attr-defined]
+    assert layer.W_std == math.sqrt(2.0) == 2**0.5
