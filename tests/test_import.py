@@ -14,7 +14,7 @@ import pytest
 
 import lnkernel as lnk
 
-HEAVY = ("flax", "optax", "matplotlib", "flint", "tqdm", "mpmath")
+HEAVY = ("flax", "optax", "matplotlib", "flint", "sklearn", "tqdm", "mpmath")
 
 PROBE = f"""
 import json, sys, time
@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
-MODULES = {"errors", "finite", "plot"}
+MODULES = {"errors", "finite", "plot", "sklearn"}
 
 
 def test_what_the_design_names_is_public() -> None:
@@ -96,6 +96,7 @@ def _public() -> dict[str, Any]:
     """Every public name, those of the public modules included."""
     names = {name: getattr(lnk, name) for name in lnk.__all__}
     names |= {f"plot.{name}": getattr(lnk.plot, name) for name in lnk.plot.__all__}
+    names |= {f"sklearn.{name}": getattr(lnk.sklearn, name) for name in lnk.sklearn.__all__}
     classes = inspect.getmembers(lnk.errors, inspect.isclass)
     return names | {f"errors.{name}": cls for name, cls in classes}
 

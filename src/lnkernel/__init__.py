@@ -30,6 +30,7 @@ from lnkernel.arch import (
     residual,
     serial,
 )
+from lnkernel.arch.parse import parse
 from lnkernel.bound import Bound, SupDiagonal, Witness, bound, diverging_witness, sup_diagonal
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
@@ -69,14 +70,16 @@ __all__ = [
     "nngp",
     "ntk",
     "parallel",
+    "parse",
     "plot",
     "posterior",
     "residual",
     "serial",
+    "sklearn",
     "sup_diagonal",
 ]
 
-_ON_DEMAND = ("finite", "plot")  # what needs more than JAX is imported at its first use
+_ON_DEMAND = ("finite", "plot", "sklearn")  # what needs more than JAX is imported at its first use
 
 
 def __getattr__(name: str) -> Any:

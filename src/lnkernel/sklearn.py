@@ -1,0 +1,143 @@
+"""Infinitely wide networks as scikit-learn regressors; needs the extra `lnkernel[sklearn]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lnkernel.arch import Node, mlp
+from lnkernel.arch.parse import parse
+from lnkernel.bound import Bound, bound
+from lnkernel.errors import InputError, MissingPackageError
+from lnkernel.gp.duplicates import merge_duplicates
+from lnkernel.gp.posterior import posterior
+
+try:
+    from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as problem:
+    raise MissingPackageError("lnkernel.sklearn", "scikit-learn", "sklearn") from problem
+
+__all__ = ["NTKRegressor"]
+
+
+class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""$f(x) = \Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$: what infinitely wide networks,
+    trained on the data, predict in the mean.
+
+    Args:
+        arch: the network, or its text, which `lnkernel.parse` reads; by default
+            `mlp(hidden=2, norm="first")`.
+        kernel: "ntk", all layers are trained, or "nngp", the Bayesian network.
+        noise: variance of the targets' noise, the only thing ever added to the diagonal. The
+            default, 0, interpolates the data.
+        merge_duplicates: whether equal inputs may occur where `noise` is 0. They are merged
+            then, and their targets averaged, which is where training on the squared error ends.
+            False makes them an error that names them. With noise every row counts by itself.
+
+    After `fit` there are `posterior_`, the `Posterior` of the data; `arch_`, the network; `bound_`;
+    and scikit-learn's `n_features_in_` and `feature_names_in_`.
+
+    Nothing is scaled for you: put a `StandardScaler` in front, as for any network.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X = np.linspace(-5, 5, 40)[:, None]
+    >>> model = make_pipeline(StandardScaler(), lnk.sklearn.NTKRegressor(noise=1e-4))
+    >>> model = model.fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[0.5], [1e6]])).max() < model[-1].bound_.rkhs)
+    True
+    """
+
+    def __init__(
+        self,
+        arch: Node | str | None = None,
+        *,
+        kernel: str = "ntk",
+        noise: float = 0.0,
+        merge_duplicates: bool = True,
+    ):
+        self.arch = arch
+        self.kernel = kernel
+        self.noise = noise
+        self.merge_duplicates = merge_duplicates
+
+    def fit(self, X: Any, y: Any) -> NTKRegressor:
+        """Factorise the Gram matrix of the inputs X (n, d), with targets y (n,) or (n, k).
+
+        It raises `SingularGramError` where float64 cannot tell that matrix from a singular one.
+
+        >>> import lnkernel as lnk
+        >>> lnk.sklearn.NTKRegressor().fit([[1.0], [2.0], [2.0]], [0.0, 1.0, 3.0]).posterior_
+        Posterior(kernel='ntk', points=2, dimension=1, outputs=1, noise=0.0)
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        self.arch_ = _network(self.arch)
+        if self.merge_duplicates and self.noise == 0:
+            X, y = merge_duplicates(X, y)
+        self.posterior_ = posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)
+        self._data = X, y
+        self._bound: Bound | None = None
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean at the points X (m, d): (m,) or (m, k); with `return_std` also a standard deviation
+        of the same shape.
+
+        It is that of what the mean is the mean of: with kernel="ntk" the outputs of trained
+        networks over their random starts (`Posterior.ensemble_variance`), with "nngp" the function
+        given the data (`Posterior.variance`). Noise of the targets is not part of it.
+
+        >>> import lnkernel as lnk
+        >>> model = lnk.sklearn.NTKRegressor("mlp(norm='first')").fit([[1.0], [2.0]], [0.0, 1.0])
+        >>> [part.round(3).tolist() for part in model.predict([[2.0], [0.0]], return_std=True)]
+        [[1.0, -0.387], [0.0, 0.898]]
+        """
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=np.float64, reset=False)
+        mean = np.asarray(self.posterior_.mean(points))
+        if not return_std:
+            return mean
+        bayesian = self.kernel == "nngp"
+        spread = self.posterior_.variance if bayesian else self.posterior_.ensemble_variance
+        std = np.sqrt(np.asarray(spread(points)))
+        return mean, std if mean.ndim == 1 else np.repeat(std[:, None], mean.shape[1], axis=1)
+
+    @property
+    def bound_(self) -> Bound:
+        """`lnkernel.bound` of the data: how large a prediction can be, at whatever input.
+
+        Computed when it is first asked for, because it takes the eigenvalues of the Gram matrix,
+        which for thousands of points take longer than `fit`. There is none for kernel="nngp".
+
+        >>> import lnkernel as lnk
+        >>> model = lnk.sklearn.NTKRegressor().fit([[1.0], [2.0]], [0.0, 1.0])
+        >>> model.predict([[-1e9]])[0] < model.bound_.rkhs < model.bound_.value
+        True
+        """
+        check_is_fitted(self)
+        if self.kernel != "ntk":
+            raise AttributeError(  # scikit-learn's way to say that it does not exist
+                f'bound_ speaks of networks trained as a whole, kernel="ntk"; this one has '
+                f"kernel={self.kernel!r}."
+            )
+        if self._bound is None:
+            self._bound = bound(self.arch_, *self._data, noise=self.noise)
+        return self._bound
+
+
+def _network(arch: Any) -> Node:
+    if arch is None:
+        return mlp(hidden=2, norm="first")
+    if isinstance(arch, str):
+        return parse(arch)
+    if isinstance(arch, Node):
+        return arch
+    raise InputError(
+        "arch",
+        "a network or its text",
+        f"{arch!r} of type {type(arch).__name__}",
+        "Write e.g. lnkernel.mlp(hidden=2, norm='first')",
+    )
