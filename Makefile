@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness width peers clean
+.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
 
 setup: .venv/installed
 
@@ -44,6 +44,9 @@ width: setup  ## finite networks beside Θ, from width 128 to 4096
 
 training: setup  ## speed of training an ensemble beside PyTorch
 	$(BIN)/python -m benchmarks.training
+
+bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
+	$(BIN)/lnkernel bench $(QUICK)
 
 peers: setup  ## the separate environment of neural-tangents
 	$(BIN)/python -m benchmarks.peers.environment

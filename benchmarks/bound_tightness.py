@@ -1,6 +1,6 @@
 """The claim: each bound holds, and this is how far each is from the truth.
 
-    python -m benchmarks.bound_tightness
+    python -m benchmarks.bound_tightness [--out out]
 
 For a sinusoid, a line and a parabola at 100 points of [-5, 5], and LayerNorm in the first, the
 last, all or no hidden layers: the smallest eigenvalue, C, the true sup |mean(x)| (over both
@@ -11,10 +11,11 @@ code is 1 if a bound is below the truth, or the bounds are not in order.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -169,15 +170,19 @@ def as_json(rows: list[Row], seconds: float) -> dict[str, Any]:
     return {"seconds": seconds, "rows": [plain(asdict(row)) for row in rows]}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
+    out = parser.parse_args(arguments).out
     start = time.perf_counter()
     rows = [measure(data, place) for place in PLACES for data in TARGETS]
     seconds = time.perf_counter() - start
     print(table(rows))
-    OUT.mkdir(parents=True, exist_ok=True)
-    draw(rows, OUT / "bound_tightness.png")
-    (OUT / "bound_tightness.json").write_text(json.dumps(as_json(rows, seconds), indent=1) + "\n")
-    print(f"\n{seconds:.0f} s; {OUT / 'bound_tightness.png'}, {OUT / 'bound_tightness.json'}")
+    out.mkdir(parents=True, exist_ok=True)
+    picture, results = out / "bound_tightness.png", out / "bound_tightness.json"
+    draw(rows, picture)
+    results.write_text(json.dumps(as_json(rows, seconds), indent=1) + "\n")
+    print(f"\n{seconds:.0f} s; {picture}, {results}")
     wrong = [row for row in rows if not row.holds]
     for row in wrong:
         print(f"VIOLATED: {row.data}, LayerNorm {row.norm}")

@@ -73,7 +73,7 @@ def _in_words(options: argparse.Namespace, arch: Any, x: np.ndarray, matrix: np.
     symbol = "Θ" if options.kernel == "ntk" else "K"
     diagonal = np.diag(matrix)
     text = (
-        f"{symbol} of {arch!r}\n{len(x)} points in {x.shape[1]} dimensions; {symbol}(x, x) from "
+        f"{symbol} of {arch!r}\n{len(x)} points in {x.shape[1]} dimension{'s' * (x.shape[1] > 1)}; {symbol}(x, x) from "
         f"{diagonal.min():.10g} to {diagonal.max():.10g}, {symbol}(x, x') from {matrix.min():.10g}"
     )
     if len(x) <= FEW:

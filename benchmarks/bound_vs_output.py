@@ -1,0 +1,331 @@
+"""The claim: with LayerNorm the output stays bounded, however far the input lies from the data.
+
+    python -m benchmarks.bound_vs_output            # the whole grid: a night on a GPU
+    python -m benchmarks.bound_vs_output --quick    # a few minutes on two cores
+
+Over targets, dimensions, numbers of points, depths, places of the LayerNorm, widths and two ways
+of training: B(D) in its forms; the largest |mean| of the infinitely wide network; and the largest
+|output| of trained networks, along rays out to a million times the longest training input. The two
+ways are `practice`, standard parametrisation and Adam 1e-3, and `theory`, NTK parametrisation and
+plain gradient descent.
+
+Two things are claimed of every network with a LayerNorm, and the exit code is 1 if one fails:
+|mean| ≤ rkhs ≤ sharp ≤ paper ≤ norms (a theorem), and the outputs of the trained networks do not
+grow: over the last three decades their largest follows a power of |x| below 0.01. That single
+trained networks stay below the bound on the mean of infinitely wide ones is not a theorem; the
+table tells how many do.
+
+`out/bound_vs_output/` gets rows.jsonl, to go on from after an interruption, table.json,
+outputs.png (output against |x|) and bounds.png (largest output against bound).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+from tqdm import tqdm
+
+import lnkernel as lnk
+from benchmarks import bound_vs_output_figures as figures
+
+OUT = Path("out/bound_vs_output")
+FORMS = ("rkhs", "sharp", "paper", "norms")
+TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sinusoid": lambda u: np.sin(2 * u),
+    "line": lambda u: u,
+    "parabola": lambda u: u * u,
+}
+NEAREST, FARTHEST = 1e-2, 1e6  # in units of the longest training input
+RADII = np.geomspace(NEAREST, FARTHEST, 41)
+LAST = RADII >= 1e3 * (1 - 1e-9)  # the three decades over which growth is measured
+GROWTH = 0.01
+HALVINGS = 6  # of the learning rate, where narrow networks diverge
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place of the grid."""
+
+    target: str
+    dimension: int
+    n: int
+    hidden: int
+    norm: str | None
+    width: int
+    training: str  # "practice" or "theory"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all cells have in common."""
+
+    seeds: int
+    steps: int
+    directions: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was found in one cell. Infinity stands for what is not bounded."""
+
+    cell: Cell
+    bounds: dict[str, float]
+    sup_mean: float  # the largest |mean| found, on the rays
+    sup_output: float  # the largest |output| of any trained network, on the rays
+    mean: list[float]  # the largest |mean| at each of RADII
+    output: list[float]  # the largest |output| at each of RADII
+    mean_growth: float
+    output_growth: float
+    loss: float  # of the trained networks, as a share of 1/2 Σ y²
+    seconds: float
+
+    @property
+    def has_norm(self) -> bool:
+        return self.cell.norm is not None
+
+    @property
+    def bound_holds(self) -> bool:
+        chain = [self.sup_mean, *(self.bounds[form] for form in FORMS)]
+        return all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(chain))
+
+    @property
+    def stays_bounded(self) -> bool:
+        return not self.has_norm or abs(self.output_growth) <= GROWTH
+
+
+def grid(quick: bool) -> tuple[list[Cell], Settings]:
+    """The cells, and how they are measured."""
+    places: tuple[str | None, ...] = (None, "first", "last", "all")
+    if quick:
+        axes: list[Collection[Any]] = [TARGETS.keys(), (1, 2, 9), (50,), (2,), places, (128,)]
+        cells = [Cell(*cell) for cell in itertools.product(*axes, ("practice",))]
+        # in 9 dimensions, where the matrix is so well conditioned that plain descent converges
+        cells += [Cell("sinusoid", 9, 50, 2, place, 128, "theory") for place in places]
+        return cells, Settings(seeds=3, steps=1000, directions=16, seed=0)
+    axes = [TARGETS.keys(), (1, 2, 9), (20, 100, 500), (1, 2, 4), places, (128, 512, 2048)]
+    cells = [Cell(*cell) for cell in itertools.product(*axes, ("practice", "theory"))]
+    return cells, Settings(seeds=10, steps=3000, directions=64, seed=0)
+
+
+def data(cell: Cell, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of variance 1, and a function of their sum."""
+    rng = np.random.default_rng(settings.seed)
+    if cell.dimension == 1:
+        x = np.linspace(-(3**0.5), 3**0.5, cell.n)[:, None]
+    else:
+        x = rng.normal(size=(cell.n, cell.dimension))
+    return x, TARGETS[cell.target](x.sum(axis=1) / cell.dimension**0.5)
+
+
+def rays(x: np.ndarray, settings: Settings) -> np.ndarray:
+    """Points on rays, (directions, radii, d): the diagonal, both ways, and random directions."""
+    d = x.shape[1]
+    rng = np.random.default_rng([settings.seed, 1])
+    diagonal = np.ones((1, d)) / d**0.5
+    others = rng.normal(size=(settings.directions if d > 1 else 0, d))
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    directions = np.concatenate([diagonal, -diagonal, others])
+    longest = np.linalg.norm(x, axis=1).max()
+    return np.asarray(directions[:, None, :] * (longest * RADII)[None, :, None])
+
+
+def measure(cell: Cell, settings: Settings) -> Row:
+    begin = time.perf_counter()
+    arch = lnk.mlp(cell.hidden, cell.width, norm=cell.norm)
+    x, y = data(cell, settings)
+    points = rays(x, settings)
+    flat = points.reshape(-1, cell.dimension)
+    b, posterior = lnk.bound(arch, x, y), lnk.posterior(arch, x, y)
+    mean = np.abs(np.asarray(posterior.mean(flat))).reshape(points.shape[:2]).max(axis=0)
+    ensemble = trained(cell, settings, arch, x, y, posterior)
+    outputs = np.abs(np.asarray(ensemble(flat), np.float64))
+    output = outputs.reshape(settings.seeds, *points.shape[:2]).max(axis=(0, 1))
+    return Row(
+        cell=cell,
+        bounds={form: float(getattr(b, form)) for form in FORMS},
+        sup_mean=float(mean.max()),
+        sup_output=float(output.max()),
+        mean=mean.tolist(),
+        output=output.tolist(),
+        mean_growth=growth(mean),
+        output_growth=growth(output),
+        loss=float(ensemble.loss.mean() / (0.5 * (y @ y))),
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def trained(
+    cell: Cell, settings: Settings, arch: lnk.Node, x: np.ndarray, y: np.ndarray, limit: Any
+) -> Any:
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+
+    def run(optimizer: Any, parameterization: str) -> Any:
+        return lnk.finite.train_ensemble(
+            arch,
+            x,
+            y,
+            list(seeds),
+            optimizer,
+            settings.steps,
+            parameterization=parameterization,
+            progress=False,
+        )
+
+    if cell.training == "practice":
+        return run(optax.adam(1e-3), "standard")
+    rate = limit.max_learning_rate / 2
+    for _ in range(HALVINGS):
+        try:
+            return run(optax.sgd(rate), "ntk")
+        except lnk.errors.DivergedError:
+            rate /= 2
+    return run(optax.sgd(rate), "ntk")
+
+
+def growth(largest: np.ndarray) -> float:
+    """The power of |x| that the values follow over the last three decades."""
+    return float(np.polyfit(np.log(RADII[LAST]), np.log(largest[LAST]), 1)[0])
+
+
+# ---------------------------------------------------------------- rows that are kept
+
+
+def key(cell: Cell, settings: Settings) -> str:
+    return json.dumps([lnk.__version__, asdict(cell), asdict(settings)], sort_keys=True)
+
+
+def saved(path: Path) -> dict[str, Row]:
+    """The rows of an earlier run by their keys; a last line that was cut off does not count."""
+    rows: dict[str, Row] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            content = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        row = content["row"] | {"cell": Cell(**content["row"]["cell"])}
+        rows[content["key"]] = Row(**row)
+    return rows
+
+
+def measured(cells: list[Cell], settings: Settings, path: Path) -> list[Row]:
+    """Each cell once; what is in the file already is taken from there."""
+    done, rows = saved(path), []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        for cell in tqdm(cells, unit="cell", desc="bound and output"):
+            row = done.get(key(cell, settings))
+            if row is None:
+                row = measure(cell, settings)
+                content = {"key": key(cell, settings), "row": asdict(row)}
+                file.write(json.dumps(content) + "\n")  # infinities as Python writes them
+                file.flush()
+            rows.append(row)
+            tqdm.write(line(row), file=sys.stdout)
+    return rows
+
+
+# ---------------------------------------------------------------- the table
+
+HEAD = (
+    f"{'target':9} {'d':>2} {'n':>4} {'hidden':>6} {'norm':5} {'width':>5} {'training':8} "
+    f"{'max|output|':>11} {'growth':>7} {'sup|mean|':>10} {'growth':>7} "
+    + " ".join(f"{form:>9}" for form in FORMS)
+    + f" {'loss':>8} {'s':>5}"
+)
+
+
+def line(row: Row) -> str:
+    c = row.cell
+    bounds = " ".join(f"{row.bounds[form]:9.4g}" for form in FORMS)
+    verdict = "" if row.bound_holds and row.stays_bounded else "  FAILED"
+    return (
+        f"{c.target:9} {c.dimension:2} {c.n:4} {c.hidden:6} {c.norm or 'none':5} {c.width:5} "
+        f"{c.training:8} {row.sup_output:11.4g} {row.output_growth:7.3f} {row.sup_mean:10.4g} "
+        f"{row.mean_growth:7.3f} {bounds} {row.loss:8.1e} {row.seconds:5.1f}{verdict}"
+    )
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """How many networks do what; medians over the cells."""
+    bounded = [row for row in rows if row.has_norm]
+    free = [row for row in rows if not row.has_norm]
+    ratios = [row.bounds["rkhs"] / row.sup_output for row in bounded]
+    return {
+        "cells with LayerNorm": len(bounded),
+        "of these with every trained network below rkhs": sum(r >= 1 for r in ratios),
+        "of these with every trained network below sharp": sum(
+            row.sup_output <= row.bounds["sharp"] for row in bounded
+        ),
+        "median of rkhs / largest output": float(np.median(ratios)) if ratios else None,
+        "largest growth with LayerNorm": max((abs(r.output_growth) for r in bounded), default=None),
+        "cells without": len(free),
+        "least growth without": min((row.output_growth for row in free), default=None),
+        "largest output without": max((row.sup_output for row in free), default=None),
+    }
+
+
+def as_json(rows: list[Row], settings: Settings, seconds: float) -> dict[str, Any]:
+    """JSON knows no infinity: it becomes null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(item) for name, item in value.items()}
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    checks = {
+        "|mean| <= rkhs <= sharp <= paper <= norms": all(row.bound_holds for row in rows),
+        "outputs do not grow with LayerNorm": all(row.stays_bounded for row in rows),
+    }
+    return {
+        "seconds": seconds,
+        "settings": asdict(settings),
+        "radii": RADII.tolist(),
+        "checks": checks,
+        "summary": summary(rows),
+        "rows": [plain(asdict(row)) for row in rows],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small grid")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
+    for field in fields(Settings):
+        parser.add_argument(f"--{field.name}", type=int, help="instead of the grid's own")
+    options = parser.parse_args(arguments)
+    cells, settings = grid(options.quick)
+    given = {name: getattr(options, name) for name in asdict(settings)}
+    settings = Settings(
+        **asdict(settings) | {name: value for name, value in given.items() if value is not None}
+    )
+    begin = time.perf_counter()
+    tqdm.write(HEAD, file=sys.stdout)
+    rows = measured(cells, settings, options.out / "rows.jsonl")
+    seconds = time.perf_counter() - begin
+    content = as_json(rows, settings, seconds)
+    (options.out / "table.json").write_text(json.dumps(content, indent=1) + "\n")
+    figures.draw_outputs(rows, RADII, options.out / "outputs.png")
+    figures.draw_bounds(rows, options.out / "bounds.png")
+    print()
+    for name, value in content["summary"].items():
+        print(f"{name}: {value if isinstance(value, int | None) else f'{value:.4g}'}")
+    for claim, holds in content["checks"].items():
+        print(f"{claim}: {'yes' if holds else 'NO'}")
+    print(f"{seconds:.0f} s; written to {options.out}")
+    return 0 if all(content["checks"].values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

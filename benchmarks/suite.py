@@ -1,0 +1,201 @@
+"""All benchmarks in one report: Markdown, HTML and JSON.
+
+    python -m benchmarks.suite --quick             # the short form of each, on two cores
+    python -m benchmarks.suite --only accuracy,width
+
+Each runs as a process of its own, one after the other, and its table, figures and numbers go into
+`out/bench/`. The exit code is 1 if a claim fails or a benchmark cannot run; the report says which,
+and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks import suite_report
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("lnkernel", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One script. `{out}` in its arguments is its own folder."""
+
+    name: str
+    claim: str
+    module: str
+    arguments: tuple[str, ...]
+    quick: tuple[str, ...]  # in addition
+    results: str  # its JSON, in its folder
+    seeded: bool = False
+
+    def command(self, out: Path, quick: bool, seed: int) -> list[str]:
+        arguments = self.arguments + self.quick if quick else self.arguments
+        chosen = ("--seed", str(seed)) if self.seeded else ()
+        filled = [each.format(out=out) for each in (*arguments, *chosen)]
+        return [sys.executable, "-m", f"benchmarks.{self.module}", *filled]
+
+
+BENCHMARKS = (
+    Benchmark(
+        "accuracy",
+        "every kernel is exact to a few units in the last place, wherever the inputs lie",
+        "accuracy",
+        ("--out", "{out}/accuracy.json"),
+        ("--quick",),
+        "accuracy.json",
+    ),
+    Benchmark(
+        "gram",
+        "the Gram matrix takes a fraction of the time of neural-tangents",
+        "gram",
+        ("--json", "{out}/gram.json"),
+        ("--quick", "--repeats", "3"),
+        "gram.json",
+    ),
+    Benchmark(
+        "tightness",
+        "each bound holds; this is how far each is from the truth",
+        "bound_tightness",
+        ("--out", "{out}"),
+        (),
+        "bound_tightness.json",
+    ),
+    Benchmark(
+        "training",
+        "an ensemble trains in a fraction of the time that PyTorch needs one by one",
+        "training",
+        ("--json", "{out}/training.json"),
+        ("--repeats", "1", "--dimensions", "1"),
+        "training.json",
+    ),
+    Benchmark(
+        "width",
+        "the tangent kernel of finite networks tends to Θ, at the rate that theory says",
+        "width",
+        ("--json", "{out}/width.json"),
+        ("--quick",),
+        "width.json",
+    ),
+    Benchmark(
+        "bound_vs_output",
+        "with LayerNorm the output stays bounded, however far the input lies from the data",
+        "bound_vs_output",
+        ("--out", "{out}"),
+        ("--quick",),
+        "table.json",
+        seeded=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a benchmark said, and whether its claims hold."""
+
+    benchmark: Benchmark
+    status: str  # "holds", "FAILED", or "did not run"
+    seconds: float
+    text: str
+    results: Any
+    figures: tuple[Path, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "holds"
+
+
+def run(benchmark: Benchmark, out: Path, quick: bool, seed: int, echo: IO[str]) -> Outcome:
+    """Run one script. What it prints is shown and kept; its progress bar is only shown."""
+    folder = out / benchmark.name
+    folder.mkdir(parents=True, exist_ok=True)
+    results = folder / benchmark.results
+    results.unlink(missing_ok=True)  # that of an earlier run would speak for this one
+    begin = time.perf_counter()
+    with (
+        subprocess.Popen(
+            benchmark.command(folder, quick, seed),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"},
+        ) as process,
+        ThreadPoolExecutor() as threads,  # both at once, so that neither pipe fills up
+    ):
+        complaints = threads.submit(_followed, process.stderr, sys.stderr)
+        text = _followed(process.stdout, echo)
+        code = process.wait()
+    seconds = time.perf_counter() - begin
+    found = json.loads(results.read_text()) if results.exists() else None
+    status = "did not run" if found is None else "holds" if code == 0 else "FAILED"
+    if found is None:
+        text += f"\n{complaints.result().strip()[-2000:]}\n"
+    figures = tuple(sorted(folder.glob("*.png")))
+    return Outcome(benchmark, status, seconds, text.strip("\n"), found, figures)
+
+
+def _followed(pipe: Any, echo: IO[str]) -> str:
+    """All that comes through, shown as soon as it comes: a progress bar does not end its lines."""
+    parts = []
+    while part := pipe.read1():
+        parts.append(part)
+        print(part.decode(errors="replace"), end="", file=echo, flush=True)
+    return b"".join(parts).decode(errors="replace")
+
+
+def machine() -> dict[str, Any]:
+    import jax
+
+    return {
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "devices": [str(device) for device in jax.devices()],
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the short form of each")
+    parser.add_argument("--only", help="some of them, e.g. accuracy,width")
+    parser.add_argument("--seed", type=int, default=0, help="of the networks in bound_vs_output")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder of the report")
+    options = parser.parse_args(arguments)
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    wanted = names if options.only is None else options.only.split(",")
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")
+    out = options.out.resolve()
+    echo = sys.stderr if options.json else sys.stdout
+    outcomes = []
+    for benchmark in BENCHMARKS:
+        if benchmark.name in wanted:
+            print(f"\n=== {benchmark.name}: {benchmark.claim}", file=echo, flush=True)
+            outcomes.append(run(benchmark, out, options.quick, options.seed, echo))
+    report = suite_report.as_dict(outcomes, machine(), options.quick)
+    suite_report.write(outcomes, report, out)
+    if options.json:
+        print(json.dumps(report, indent=1))
+    else:
+        print(f"\n{suite_report.table(outcomes)}\n\nreport: {out / 'report.html'}")
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

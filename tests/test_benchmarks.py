@@ -1,0 +1,192 @@
+"""The benchmark suite, and what `bound_vs_output` claims: wrong results are caught."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import bound_vs_output as outputs
+from benchmarks import bound_vs_output_figures as figures
+from benchmarks import suite
+from lnkernel import cli
+from lnkernel.cli import bench
+
+CELL = outputs.Cell("line", 1, 5, 1, "first", 8, "practice")
+FLAT = [1.0] * len(outputs.RADII)
+ROW = outputs.Row(
+    cell=CELL,
+    bounds={"rkhs": 2.0, "sharp": 3.0, "paper": 4.0, "norms": 5.0},
+    sup_mean=1.0,
+    sup_output=1.0,
+    mean=FLAT,
+    output=FLAT,
+    mean_growth=0.0,
+    output_growth=0.0,
+    loss=0.0,
+    seconds=1.0,
+)
+FREE = dataclasses.replace(
+    ROW,
+    cell=dataclasses.replace(CELL, norm=None),
+    bounds=dict.fromkeys(outputs.FORMS, math.inf),
+    output_growth=1.0,
+)
+SETTINGS = outputs.Settings(seeds=2, steps=20, directions=2, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "claims"),
+    [
+        ({}, [True, True]),
+        ({"sup_mean": 2.1}, [False, True]),
+        ({"bounds": ROW.bounds | {"sharp": 1.5}}, [False, True]),
+        ({"output_growth": 0.1}, [True, False]),
+    ],
+)
+def test_what_is_claimed(change: dict[str, Any], claims: list[bool]) -> None:
+    row = dataclasses.replace(ROW, **change)
+    checks = outputs.as_json([row, FREE], SETTINGS, 1.0)["checks"]
+    assert list(checks.values()) == claims
+
+
+def test_growth_is_the_power_far_out() -> None:
+    bent = np.where(outputs.RADII < 10, 3.0, outputs.RADII**0.7)
+    assert outputs.growth(bent) == pytest.approx(0.7)
+
+
+def test_one_cell() -> None:
+    """The bound holds for the mean, and a trained network with LayerNorm does not grow."""
+    row = outputs.measure(CELL, SETTINGS)
+    assert row.bound_holds and row.stays_bounded
+    assert abs(row.output_growth) < outputs.GROWTH and abs(row.mean_growth) < outputs.GROWTH
+    assert row.sup_output == max(row.output) > 0
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def measure(cell: outputs.Cell, settings: outputs.Settings) -> outputs.Row:
+        asked.append(cell.width)
+        return dataclasses.replace(FREE, cell=cell)
+
+    monkeypatch.setattr(outputs, "measure", measure)
+    cells = [dataclasses.replace(CELL, width=width) for width in (1, 2, 3)]
+    path = tmp_path / "new" / "rows.jsonl"
+    first = outputs.measured(cells[:2], SETTINGS, path)
+    path.write_text(path.read_text() + '{"key": "cut o')
+    with path.open("a") as file:
+        file.write("\n")
+    rows = outputs.measured(cells, SETTINGS, path)
+    assert asked == [1, 2, 3] and rows[:2] == first
+    outputs.measured(cells, dataclasses.replace(SETTINGS, seed=1), path)
+    assert asked == [1, 2, 3, 1, 2, 3]
+
+
+def test_figures(tmp_path: Path) -> None:
+    figures.draw_outputs([ROW, FREE], outputs.RADII, tmp_path / "outputs.png")
+    figures.draw_bounds([ROW, FREE], tmp_path / "bounds.png")
+    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("outputs.png", "bounds.png"))
+
+
+def test_grids() -> None:
+    """Every axis that is to be varied is, and every cell is there once."""
+    whole, _ = outputs.grid(quick=False)
+    assert len(set(whole)) == len(whole) == 3 * 3 * 3 * 3 * 4 * 3 * 2
+    assert {cell.dimension for cell in outputs.grid(quick=True)[0]} == {1, 2, 9}
+
+
+@pytest.mark.slow
+def test_the_small_grid(tmp_path: Path) -> None:
+    assert outputs.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("rows.jsonl", "table.json", "outputs.png", "bounds.png")
+    }
+
+
+# ---------------------------------------------------------------- the suite
+
+SCRIPTS = {
+    "good": "import sys, pathlib; print('a < b'); pathlib.Path(sys.argv[1]).write_text('{\"a\": 1}')",
+    "bad": "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text('{}'); sys.exit(1)",
+    "broken": "raise SystemExit('no such environment')",
+}
+
+
+def fake(name: str) -> suite.Benchmark:
+    return suite.Benchmark(name, f"{name} & claimed", SCRIPTS[name], (), (), "results.json")
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts of one line instead of modules."""
+
+    def command(self: suite.Benchmark, out: Path, quick: bool, seed: int) -> list[str]:
+        return [sys.executable, "-c", self.module, str(out / self.results)]
+
+    monkeypatch.setattr(suite.Benchmark, "command", command)
+    monkeypatch.setattr(suite, "BENCHMARKS", tuple(map(fake, SCRIPTS)))
+
+
+@pytest.mark.usefixtures("fakes")
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stale = tmp_path / "broken" / "results.json"
+    stale.parent.mkdir()
+    stale.write_text("{}")
+    assert suite.main(["--out", str(tmp_path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report == json.loads((tmp_path / "report.json").read_text())
+    found = {name: part["status"] for name, part in report["benchmarks"].items()}
+    assert found == {"good": "holds", "bad": "FAILED", "broken": "did not run"}
+    assert report["benchmarks"]["good"]["results"] == {"a": 1} and not report["ok"]
+    page, text = ((tmp_path / f"report.{kind}").read_text() for kind in ("html", "md"))
+    assert "a &lt; b" in page and "good &amp; claimed" in page and "a < b" in text
+    assert "no such environment" in page and "no such environment" in text
+
+
+@pytest.mark.usefixtures("fakes")
+def test_some_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert suite.main(["--out", str(tmp_path), "--only", "good"]) == 0
+    assert "holds" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        suite.main(["--only", "speed"])
+    assert "no benchmark speed; there are good, bad, broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("benchmark", suite.BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_options_are_those_of_the_scripts(benchmark: suite.Benchmark, tmp_path: Path) -> None:
+    """What the suite hands over is in the script's own help."""
+    source = (suite.ROOT / "benchmarks" / f"{benchmark.module}.py").read_text()
+    command = benchmark.command(tmp_path, quick=True, seed=0)
+    options = [each.removeprefix("--") for each in command if each.startswith("--")]
+    known = {*(field.name for field in dataclasses.fields(outputs.Settings))}
+    assert [o for o in options if f'"--{o}"' not in source and o not in known] == []
+
+
+def test_bench_calls_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = {}
+
+    def run(command: list[str], cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
+        called.update(command=command, cwd=cwd)
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(bench.subprocess, "run", run)
+    assert cli.main(["bench", "--quick", "--only", "width", "--out", "there"]) == 1
+    assert called["cwd"] == suite.ROOT
+    assert called["command"][1:3] == ["-m", "benchmarks.suite"]
+    assert {"--quick", "width", str(Path("there").resolve())} <= set(called["command"])
+
+
+def test_bench_without_a_checkout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "SUITE", Path("benchmarks/nowhere.py"))
+    assert cli.main(["bench"]) == 2
+    assert "Get the repository" in capsys.readouterr().err
