@@ -96,6 +96,7 @@ def _public() -> dict[str, Any]:
     """Every public name, those of the public modules included."""
     names = {name: getattr(lnk, name) for name in lnk.__all__}
     names |= {f"plot.{name}": getattr(lnk.plot, name) for name in lnk.plot.__all__}
+    names |= {f"finite.{name}": getattr(lnk.finite, name) for name in lnk.finite.__all__}
     names |= {f"sklearn.{name}": getattr(lnk.sklearn, name) for name in lnk.sklearn.__all__}
     classes = inspect.getmembers(lnk.errors, inspect.isclass)
     return names | {f"errors.{name}": cls for name, cls in classes}
@@ -116,6 +117,11 @@ def test_has_a_docstring(name: str) -> None:
 
 # `errors` says how each message reads; two of the errors need a scope or a huge number to show
 WITHOUT_EXAMPLE = TYPES | MODULES | {name for name in PUBLIC if name.startswith("errors.")}
+# the functions that make these show them
+WITHOUT_EXAMPLE |= {
+    f"finite.{name}"
+    for name in ("Comparison", "Ensemble", "Estimate", "Network", "Row", "Training")
+}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC.keys() - WITHOUT_EXAMPLE))
