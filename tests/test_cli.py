@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import shlex
 import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from lnkernel import cli
+from lnkernel.cli import reproduce
+from lnkernel.cli.command import Command
 
 
 class Demo(NamedTuple):
@@ -79,6 +83,18 @@ def test_help(
     assert [text for text in texts if text not in out] == []
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_help_shows_an_example_that_is_right(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command.name, "--help"])
+    assert f"example: {command.example}\n" in capsys.readouterr().out
+    program, *arguments = shlex.split(command.example)
+    options = cli.parser().parse_args(arguments)
+    assert (program, options.command, options.run) == ("lnkernel", command.name, command.run)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -100,3 +116,70 @@ def test_as_a_module() -> None:
         [sys.executable, "-m", "lnkernel.cli", "--help"], capture_output=True, text=True
     )
     assert run.returncode == 0 and run.stdout.startswith("usage: lnkernel")
+
+
+class Interrupted:
+    """An experiment that somebody stops."""
+
+    def run(self, out: Path, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+
+class Recorded:
+    """An experiment that says how it was called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Path, dict[str, Any]]] = []
+
+    def run(self, out: Path, **options: Any) -> None:
+        self.calls.append((out, options))
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """One experiment that records, one that is interrupted."""
+    made = Recorded()
+    monkeypatch.setattr(reproduce, "_registry", lambda: {"toy": made, "stopped": Interrupted()})
+    return made
+
+
+def test_reproduce(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", "toy", "--quick", "--seeds", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["experiment"] == "toy"
+    assert toy.calls == [
+        (Path("out/toy"), {"quick": True, "seed": 0, "seeds": 3, "progress": False})
+    ]
+
+
+def test_reproduce_lists_and_refuses(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce"]) == 0
+    assert "toy" in capsys.readouterr().out
+    assert cli.main(["reproduce", "toi"]) == 2
+    assert "no experiment 'toi'; there are: toy, stopped" in capsys.readouterr().err
+    assert toy.calls == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_an_interrupt_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["reproduce", "stopped"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+LONG_LIST = """
+from lnkernel import cli
+from lnkernel.cli import reproduce
+reproduce._registry = lambda: dict.fromkeys(f"{i:05d}" for i in range(50_000))
+raise SystemExit(cli.main(["reproduce"]))
+"""
+
+
+def test_nobody_reads_on() -> None:
+    """`lnkernel reproduce | head` ends quietly, though its list does not fit into the pipe."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG_LIST], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(6) == b"00000\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

@@ -7,11 +7,13 @@ interrupted. Results are printed on stdout; notes, progress bars and errors on s
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
+from lnkernel import __version__
 from lnkernel.cli import bench, bound, demo, kernel, reproduce, verify
-from lnkernel.cli.command import INTERRUPTED, WRONG_USE
+from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE
 from lnkernel.errors import LnkernelError
 
 COMMANDS = (
@@ -26,21 +28,31 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="lnkernel",
-        description="Exact kernels of infinitely wide networks, with LayerNorm.",
-        epilog="`lnkernel COMMAND --help` shows the options of a command, with an example.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command in COMMANDS:
-        command.add_to(commands)
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
         return code
+    except BrokenPipeError:  # e.g. of `| head`: nobody reads on, and that is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
     except (LnkernelError, OSError) as problem:
         print(f"lnkernel {options.command}: {problem}", file=sys.stderr)
         return WRONG_USE
     except KeyboardInterrupt:
         print(f"lnkernel {options.command}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    made = argparse.ArgumentParser(
+        prog="lnkernel",
+        description="Exact kernels of infinitely wide networks, with LayerNorm.",
+        epilog="`lnkernel COMMAND --help` shows the options of a command, with an example.",
+    )
+    made.add_argument("--version", action="version", version=f"lnkernel {__version__}")
+    commands = made.add_subparsers(dest="command", required=True)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return made
