@@ -1,0 +1,50 @@
+"""Versions and hardware, for the record."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "flax", "optax", "matplotlib")
+
+
+def versions() -> dict[str, str]:
+    """Of lnkernel, Python and the libraries that results depend on.
+
+    >>> sorted(versions())[:3]
+    ['flax', 'jax', 'jaxlib']
+    """
+    from lnkernel import __version__
+
+    found = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {"lnkernel": __version__, "python": platform.python_version(), **found}
+
+
+def hardware() -> dict[str, Any]:
+    """The processor, how many cores this process may use, and JAX's devices.
+
+    >>> sorted(hardware())
+    ['cores', 'devices', 'platform', 'processor']
+    """
+    import jax
+
+    allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    return {
+        "platform": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": len(allowed(0)) if allowed else os.cpu_count(),
+        "devices": [device.device_kind for device in jax.devices()],
+    }
+
+
+def _processor() -> str:
+    """Its name, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
