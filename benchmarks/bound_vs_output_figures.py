@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from benchmarks.bound_vs_output import Row
+    from benchmarks.bound_vs_output_cell import Row
 
 COLOURS = {None: "#000000", "first": "#0072b2", "last": "#009e73", "all": "#cc79a7"}
 NAMES = {

@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 from benchmarks import bound_vs_output as outputs
+from benchmarks import bound_vs_output_cell as one
 from benchmarks import bound_vs_output_figures as figures
 from benchmarks import suite
 from lnkernel import cli
 from lnkernel.cli import bench
 
-CELL = outputs.Cell("line", 1, 5, 1, "first", 8, "practice")
-FLAT = [1.0] * len(outputs.RADII)
-ROW = outputs.Row(
+CELL = one.Cell("line", 1, 5, 1, "first", 8, "practice")
+FLAT = [1.0] * len(one.RADII)
+ROW = one.Row(
     cell=CELL,
     bounds={"rkhs": 2.0, "sharp": 3.0, "paper": 4.0, "norms": 5.0},
     sup_mean=1.0,
@@ -36,10 +37,10 @@ ROW = outputs.Row(
 FREE = dataclasses.replace(
     ROW,
     cell=dataclasses.replace(CELL, norm=None),
-    bounds=dict.fromkeys(outputs.FORMS, math.inf),
+    bounds=dict.fromkeys(one.FORMS, math.inf),
     output_growth=1.0,
 )
-SETTINGS = outputs.Settings(seeds=2, steps=20, directions=2, seed=0)
+SETTINGS = one.Settings(seeds=2, steps=20, directions=2, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -58,22 +59,22 @@ def test_what_is_claimed(change: dict[str, Any], claims: list[bool]) -> None:
 
 
 def test_growth_is_the_power_far_out() -> None:
-    bent = np.where(outputs.RADII < 10, 3.0, outputs.RADII**0.7)
-    assert outputs.growth(bent) == pytest.approx(0.7)
+    bent = np.where(one.RADII < 10, 3.0, one.RADII**0.7)
+    assert one.growth(bent) == pytest.approx(0.7)
 
 
 def test_one_cell() -> None:
     """The bound holds for the mean, and a trained network with LayerNorm does not grow."""
-    row = outputs.measure(CELL, SETTINGS)
+    row = one.measure(CELL, SETTINGS)
     assert row.bound_holds and row.stays_bounded
-    assert abs(row.output_growth) < outputs.GROWTH and abs(row.mean_growth) < outputs.GROWTH
+    assert abs(row.output_growth) < one.GROWTH and abs(row.mean_growth) < one.GROWTH
     assert row.sup_output == max(row.output) > 0
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def measure(cell: outputs.Cell, settings: outputs.Settings) -> outputs.Row:
+    def measure(cell: one.Cell, settings: one.Settings) -> one.Row:
         asked.append(cell.width)
         return dataclasses.replace(FREE, cell=cell)
 
@@ -91,7 +92,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_figures(tmp_path: Path) -> None:
-    figures.draw_outputs([ROW, FREE], outputs.RADII, tmp_path / "outputs.png")
+    figures.draw_outputs([ROW, FREE], one.RADII, tmp_path / "outputs.png")
     figures.draw_bounds([ROW, FREE], tmp_path / "bounds.png")
     assert all((tmp_path / name).stat().st_size > 10_000 for name in ("outputs.png", "bounds.png"))
 
@@ -166,7 +167,7 @@ def test_options_are_those_of_the_scripts(benchmark: suite.Benchmark, tmp_path: 
     source = (suite.ROOT / "benchmarks" / f"{benchmark.module}.py").read_text()
     command = benchmark.command(tmp_path, quick=True, seed=0)
     options = [each.removeprefix("--") for each in command if each.startswith("--")]
-    known = {*(field.name for field in dataclasses.fields(outputs.Settings))}
+    known = {*(field.name for field in dataclasses.fields(one.Settings))}
     assert [o for o in options if f'"--{o}"' not in source and o not in known] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def test_kinds_of_csv(text: str, tmp_path: Path) -> None:
     found = table.read(written(tmp_path, text))
     assert found.columns == ("a", "b")
     assert found.values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_compressed_file(tmp_path: Path) -> None:
+    (tmp_path / "data.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert table.read(tmp_path / "data.csv.gz").values.tolist() == [[1.0, 2.0]]
 
 
 def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
@@ -171,9 +177,11 @@ def test_a_constant_column_is_told(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     training_data.add_arguments(parser)
     path = str(written(tmp_path, "x,z,y\n1,7,2\n2,7,5\n"))
-    data = training_data.load(parser.parse_args([path, "--target", "y", "--standardise"]))
+    asked = [path, "--target", "y", "--standardise", "--noise", "9"]
+    data = training_data.load(parser.parse_args(asked))
     assert data.X.tolist() == [[-1.0, 0.0], [1.0, 0.0]]
     assert data.targets.tolist() == [2.0, 5.0]
+    assert data.noise == 9 / 1.5**2
     assert data.notes == ("z is the same in every line",)
 
 

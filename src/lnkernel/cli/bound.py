@@ -61,7 +61,7 @@ def _bound(arch: Node, data: TrainingData, options: argparse.Namespace) -> Bound
     from lnkernel.errors import SingularGramError
 
     try:
-        return bound(arch, data.X, data.y, noise=options.noise, certify=options.certify)
+        return bound(arch, data.X, data.y, noise=data.noise, certify=options.certify)
     except SingularGramError as problem:
         for pair in (problem.nearest, problem.alike):
             if pair is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.bound import Bound
+from lnkernel.bound.digits import at_most
 from lnkernel.cli.training_data import TrainingData
 
 NEAREST, FARTHEST, PER_DECADE = 1e-2, 1e6, 24
@@ -89,7 +90,7 @@ def draw(ray: Ray, data: TrainingData, b: Bound, path: Path) -> None:
         )
     rkhs = data.unit * b.rkhs
     if math.isfinite(rkhs) and rkhs > 0:
-        ax.axhline(rkhs, color=ORANGE, ls="--", label=f"bound for every x: {rkhs:.4g}")
+        ax.axhline(rkhs, color=ORANGE, ls="--", label=f"bound for every x: {at_most(rkhs, 4)}")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlim(NEAREST, FARTHEST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import math
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from lnkernel.errors import DataFileError
 
 SEPARATORS = ",;\t"
+GZIP = b"\x1f\x8b"  # how such files begin
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def names(path: Path) -> list[str]:
 def _records(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and each record with the line in which it starts; empty lines are passed over."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content.startswith(GZIP) else content
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise DataFileError(
             path, "expected text in UTF-8", [str(problem)], "Save it as CSV, UTF-8"

@@ -24,6 +24,7 @@ class TrainingData:
     lines: np.ndarray  # in which each point is first found
     centre: float
     unit: float
+    noise: float  # variance of that of y
     notes: tuple[str, ...]
 
     @property
@@ -80,7 +81,8 @@ def load(options: argparse.Namespace) -> TrainingData:
             centre if abs(centre) > 1e-12 * unit else 0.0
         )  # a sum that cancels but for rounding
         y = (y - centre) / unit
-    return TrainingData(inputs, options.target, X, y, lines, centre, unit, tuple(notes))
+    noise = options.noise / unit**2
+    return TrainingData(inputs, options.target, X, y, lines, centre, unit, noise, tuple(notes))
 
 
 def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
@@ -110,7 +112,7 @@ def _without_duplicates(
         X, y = (np.asarray(part) for part in merge_duplicates(X, y))
         count = sum(map(len, repeated)) - len(repeated)
         firsts = lines[[group[0] for group in groups]]
-        return X, y, firsts, [f"{count} lines merged with others of equal inputs"]
+        return X, y, firsts, [f"{_lines(count)} merged with others of equal inputs"]
     if options.noise > 0:
         return X, y, lines, [f"{len(repeated)} inputs occur more than once"]
     problems = [
@@ -120,8 +122,7 @@ def _without_duplicates(
     ]
     raise DataFileError(
         options.data,
-        "expected different inputs in every line, because a network cannot fit two targets at one "
-        "input",
+        "expected different inputs in every line, because equal ones make the Gram matrix singular",
         problems,
         "Merge them with --merge-duplicates, which averages their targets, or state the variance of "
         "the targets' noise by --noise",
@@ -134,6 +135,10 @@ def _standardised(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     spread[constant] = 1.0
     return (X - X.mean(axis=0)) / spread, constant.tolist()
+
+
+def _lines(count: int) -> str:
+    return f"{count} line{'' if count == 1 else 's'}"
 
 
 def _list(lines: np.ndarray | tuple[int, ...]) -> str:
