@@ -13,21 +13,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
 from benchmarks import suite_report
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("lnkernel", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
@@ -156,18 +153,6 @@ def _followed(pipe: Any, echo: IO[str]) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def machine() -> dict[str, Any]:
-    import jax
-
-    return {
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "devices": [str(device) for device in jax.devices()],
-        "versions": {name: version(name) for name in PACKAGES},
-    }
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the short form of each")
@@ -188,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if benchmark.name in wanted:
             print(f"\n=== {benchmark.name}: {benchmark.claim}", file=echo, flush=True)
             outcomes.append(run(benchmark, out, options.quick, options.seed, echo))
-    report = suite_report.as_dict(outcomes, machine(), options.quick)
+    report = suite_report.as_dict(outcomes, options.quick)
     suite_report.write(outcomes, report, out)
     if options.json:
         print(json.dumps(report, indent=1))

@@ -9,29 +9,29 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lnkernel.experiments import report as experiments
+from lnkernel.experiments.machine import hardware, versions
+
 if TYPE_CHECKING:
     from benchmarks.suite import Outcome
 
 STYLE = """
-:root { color-scheme: light dark; --line: #8884; --good: #137333; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --good: #81c995; --bad: #f28b82; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 pre { font-size: .8rem; line-height: 1.35; overflow-x: auto; border: 1px solid var(--line);
-      border-radius: 6px; padding: .8rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
-         vertical-align: top; }
+      border-radius: 8px; padding: .8rem; }
+td, th { text-align: left; white-space: normal; }
+:root { --good: #137333; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --good: #81c995; --bad: #f28b82; } }
 .holds { color: var(--good); } .not { color: var(--bad); font-weight: 600; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 """
 
 
-def as_dict(outcomes: list[Outcome], machine: dict[str, Any], quick: bool) -> dict[str, Any]:
+def as_dict(outcomes: list[Outcome], quick: bool) -> dict[str, Any]:
     """All numbers of all benchmarks."""
     return {
         "ok": all(outcome.ok for outcome in outcomes),
         "quick": quick,
-        "machine": machine,
+        "hardware": hardware(),
+        "versions": versions(),
         "benchmarks": {
             outcome.benchmark.name: {
                 "claim": outcome.benchmark.claim,
@@ -84,8 +84,8 @@ def page(outcomes: list[Outcome], report: dict[str, Any]) -> str:
         f"<p>The claim: {html.escape(o.benchmark.claim)}. {_status(o)}</p>"
         f"<pre>{html.escape(o.text)}</pre>"
         + "".join(
-            f'<p><img alt="{figure.stem}" src="data:image/png;base64,'
-            f'{base64.b64encode(figure.read_bytes()).decode()}"></p>'
+            f'<div class="scroll picture" tabindex="0"><img alt="{figure.stem}" '
+            f'src="data:image/png;base64,{base64.b64encode(figure.read_bytes()).decode()}"></div>'
             for figure in o.figures
         )
         for o in outcomes
@@ -93,9 +93,9 @@ def page(outcomes: list[Outcome], report: dict[str, Any]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Benchmarks of lnkernel</title><style>{STYLE}</style></head><body>"
+        f"<title>Benchmarks of lnkernel</title><style>{experiments.STYLE}{STYLE}</style></head><body>"
         f"<h1>Benchmarks of lnkernel</h1><p>{html.escape(_circumstances(report))}</p>"
-        f'<div class="wide"><table><tr><th>benchmark</th><th>claim</th><th></th><th>time</th></tr>'
+        f'<div class="scroll" tabindex="0"><table><tr><th>benchmark</th><th>claim</th><th></th><th>time</th></tr>'
         f"{rows}</table></div>{sections}</body></html>\n"
     )
 
@@ -106,10 +106,10 @@ def _status(outcome: Outcome) -> str:
 
 
 def _circumstances(report: dict[str, Any]) -> str:
-    made = report["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in made["versions"].items())
+    made = report["hardware"]
+    found = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
     size = "The short form of each benchmark" if report["quick"] else "Each benchmark in full"
     return (
-        f"{size}, on {made['cores']} cores, {', '.join(made['devices'])}, {made['platform']}, "
-        f"Python {made['python']}; {versions}."
+        f"{size}, on {made['cores']} cores ({made['processor']}, {made['platform']}), devices: "
+        f"{', '.join(made['devices'])}; {found}."
     )

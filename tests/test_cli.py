@@ -118,57 +118,63 @@ def test_as_a_module() -> None:
     assert run.returncode == 0 and run.stdout.startswith("usage: lnkernel")
 
 
-class Interrupted:
-    """An experiment that somebody stops."""
-
-    def run(self, out: Path, **options: Any) -> None:
-        raise KeyboardInterrupt
-
-
 class Recorded:
-    """An experiment that says how it was called."""
+    """An experiment that says how it was called, and stops if it is told to."""
 
-    def __init__(self) -> None:
+    title = "Three functions"
+
+    def __init__(self, **options: str) -> None:
+        self.options = options
         self.calls: list[tuple[Path, dict[str, Any]]] = []
 
-    def run(self, out: Path, **options: Any) -> None:
+    def run(self, out: Path, **options: Any) -> Path:
+        if options.get("stop"):
+            raise KeyboardInterrupt
         self.calls.append((out, options))
+        return out / "report.html"
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Recorded:
-    """One experiment that records, one that is interrupted."""
-    made = Recorded()
-    monkeypatch.setattr(reproduce, "_registry", lambda: {"toy": made, "stopped": Interrupted()})
+    made = Recorded(stop="to be interrupted", a_file="with numbers")
+    monkeypatch.setattr(reproduce, "REGISTRY", {"toy": made, "other": Recorded(a_file="an image")})
     return made
 
 
 def test_reproduce(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", "toy", "--quick", "--seeds", "3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["experiment"] == "toy"
-    assert toy.calls == [
-        (Path("out/toy"), {"quick": True, "seed": 0, "seeds": 3, "progress": False})
-    ]
+    asked = ["--quick", "--seeds", "3", "--json", "--a-file", "here"]
+    assert cli.main(["reproduce", "toy", *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["report"] == "out/toy/report.html"
+    common = {"quick": True, "seed": 0, "seeds": 3}
+    assert toy.calls == [(Path("out/toy"), {**common, "a_file": "here"})]
+
+
+@pytest.mark.usefixtures("toy")
+def test_options_of_experiments_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["reproduce", "--help"])
+    assert "toy: with numbers; other: an image" in capsys.readouterr().out
 
 
 def test_reproduce_lists_and_refuses(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reproduce"]) == 0
-    assert "toy" in capsys.readouterr().out
+    assert "toy        Three functions\n" in capsys.readouterr().out
     assert cli.main(["reproduce", "toi"]) == 2
-    assert "no experiment 'toi'; there are: toy, stopped" in capsys.readouterr().err
+    assert "got 'toi'. There are toy, other." in capsys.readouterr().err
     assert toy.calls == []
 
 
 @pytest.mark.usefixtures("toy")
 def test_an_interrupt_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["reproduce", "stopped"]) == 130
+    assert cli.main(["reproduce", "toy", "--stop", "now"]) == 130
     assert "interrupted" in capsys.readouterr().err
 
 
 LONG_LIST = """
 from lnkernel import cli
 from lnkernel.cli import reproduce
-reproduce._registry = lambda: dict.fromkeys(f"{i:05d}" for i in range(50_000))
+from lnkernel.experiments import REGISTRY
+reproduce.REGISTRY = {f"{i:05d}": REGISTRY["toy"] for i in range(50_000)}
 raise SystemExit(cli.main(["reproduce"]))
 """
 
@@ -179,7 +185,7 @@ def test_nobody_reads_on() -> None:
         [sys.executable, "-c", LONG_LIST], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.read(6) == b"00000\n"
+        assert process.stdout.read(6) == b"00000 "
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lnkernel.experiments.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -60,16 +61,3 @@ def note(text: str) -> None:
 
 def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(plain(content), indent=1, ensure_ascii=False, allow_nan=False))
-
-
-def plain(value: Any) -> Any:
-    """The same as JSON knows it: arrays as lists, paths and infinities as text."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
-        return str(value)
-    return value

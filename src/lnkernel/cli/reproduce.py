@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from lnkernel.cli.command import (
-    OK,
-    WRONG_USE,
-    Command,
-    add_json,
-    note,
-    positive_integer,
-    print_json,
-)
+from lnkernel.cli.command import OK, Command, add_json, positive_integer, print_json
+from lnkernel.errors import InputError
+from lnkernel.experiments import REGISTRY
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,36 +18,45 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first network (default: 0)")
     parser.add_argument("--seeds", type=positive_integer, help="networks of each kind")
     add_json(parser)
+    for option, takers in _options().items():
+        helps = "; ".join(f"{name}: {text}" for name, text in takers.items())
+        parser.add_argument(f"--{option.replace('_', '-')}", dest=option, help=helps)
+
+
+def _options() -> dict[str, dict[str, str]]:
+    """What experiments take beyond the common arguments: by option, the experiments and help."""
+    found: dict[str, dict[str, str]] = {}
+    for name, experiment in REGISTRY.items():
+        for option, text in experiment.options.items():
+            found.setdefault(option, {})[name] = text
+    return found
 
 
 def _run(options: argparse.Namespace) -> int:
-    registry = _registry()
     if options.name is None:
+        titles = {name: experiment.title for name, experiment in REGISTRY.items()}
         if options.json:
-            print_json({"experiments": list(registry)})
+            print_json({"experiments": titles})
         else:
-            print("\n".join(registry) or "There are no experiments in this version.")
+            print("\n".join(f"{name:10} {title}" for name, title in titles.items()))
         return OK
-    if options.name not in registry:
-        known = ", ".join(registry) or "none in this version"
-        note(f"lnkernel reproduce: no experiment {options.name!r}; there are: {known}")
-        return WRONG_USE
+    if options.name not in REGISTRY:
+        known = f"There are {', '.join(REGISTRY)}"
+        raise InputError("name", "that of an experiment", repr(options.name), known)
     out = Path("out") / options.name if options.out is None else options.out
-    registry[options.name].run(
-        out, quick=options.quick, seed=options.seed, seeds=options.seeds, progress=not options.json
+    given: dict[str, Any] = {name: getattr(options, name) for name in _options()}
+    report = REGISTRY[options.name].run(
+        out,
+        quick=options.quick,
+        seed=options.seed,
+        seeds=options.seeds,
+        **{name: value for name, value in given.items() if value is not None},
     )
     if options.json:
-        print_json({"experiment": options.name, "out": out})
+        print_json({"experiment": options.name, "out": out, "report": report})
     else:
-        print(f"results: {out}")
+        print(f"report: {report}")
     return OK
-
-
-def _registry() -> dict[str, Any]:
-    if importlib.util.find_spec("lnkernel.experiments") is None:
-        return {}
-    registry: dict[str, Any] = importlib.import_module("lnkernel.experiments").REGISTRY
-    return registry
 
 
 COMMAND = Command(
