@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
+.PHONY: setup docs picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
 
 setup: .venv/installed
 
@@ -18,7 +18,13 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-test: lint types  ## lint, type-check and test
+docs: setup  ## the site, in out/site; nothing is fetched
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+picture: setup  ## docs/assets/one-layernorm.png
+	$(BIN)/python docs/tools/picture.py
+
+test: lint types docs  ## lint, type-check and test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: setup  ## the long tests only
