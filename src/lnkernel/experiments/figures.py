@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,10 +50,14 @@ def new_figure(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height))
         yield figure
-        figure.savefig(figure_path(folder, name), dpi=DPI)
-        figure.savefig(
-            figure_path(folder, name).with_suffix(".pdf"), metadata={"CreationDate": None}
-        )
+        file, of_fonts = figure_path(folder, name), logging.getLogger("fontTools")
+        figure.savefig(file, dpi=DPI)
+        level = of_fonts.level
+        of_fonts.setLevel(logging.ERROR)  # it warns of dates in matplotlib's own fonts
+        try:
+            figure.savefig(file.with_suffix(".pdf"), metadata={"CreationDate": None})
+        finally:
+            of_fonts.setLevel(level)
 
 
 def figure_path(folder: Folder, name: str) -> Path:

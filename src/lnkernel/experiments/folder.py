@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -19,6 +18,7 @@ from lnkernel import __version__
 from lnkernel.experiments.machine import hardware, versions
 from lnkernel.experiments.tables import plain
 from lnkernel.finite.seeds import shown
+from lnkernel.finite.training.fingerprint import digest
 
 T = TypeVar("T")
 Arrays = Mapping[str, Any]
@@ -121,15 +121,11 @@ def fingerprint(*arrays: Any) -> str:
     >>> fingerprint([1.0, 2.0]) == fingerprint([1.0, 2.0]), fingerprint([1.0]) == fingerprint([2.0])
     (True, False)
     """
-    made = hashlib.sha256()
-    for array in map(np.ascontiguousarray, arrays):
-        made.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return made.hexdigest()[:16]
+    return digest(*map(np.asarray, arrays))
 
 
 def _key(settings: Mapping[str, Any]) -> str:
-    text = json.dumps(plain(dict(settings)), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest(json.dumps(plain(dict(settings)), sort_keys=True))
 
 
 def _read(file: Path) -> dict[str, np.ndarray] | None:

@@ -14,6 +14,11 @@ class Variant:
     label: str
     colour: str  # of Okabe and Ito's palette, which the colour-blind can tell apart
 
+    @property
+    def title(self) -> str:
+        """The label in two lines, for narrow panels."""
+        return self.label.replace(" in ", "\nin ")
+
 
 VARIANTS = (
     Variant("none", None, "no LayerNorm", "#d55e00"),

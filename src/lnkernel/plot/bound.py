@@ -39,7 +39,7 @@ def bound(
     """
     import matplotlib.pyplot as plt
 
-    line = _on_a_line(X, x)
+    line = on_a_line(X, x)
     made = bound_of(arch, X, y, noise=noise)
     fit = posterior(arch, X, y, noise=noise)
     mean, at = np.asarray(fit.mean(line[:, None])), np.asarray(made.at(line[:, None]))
@@ -93,7 +93,8 @@ def profile(c: SupDiagonal, norms: Any = None, *, ax: Any = None) -> Any:
     return curve
 
 
-def _on_a_line(X: Any, x: Any) -> np.ndarray:
+def on_a_line(X: Any, x: Any) -> np.ndarray:
+    """The points x as (m,), where data and points are on a line."""
     points = np.asarray(x, dtype=float)
     if np.ndim(X) != 2 or np.shape(X)[1] != 1 or points.size != len(np.atleast_1d(points)):
         raise InputError(

@@ -10,11 +10,11 @@ from lnkernel.errors import InputError
 from lnkernel.gram.kernel import Kernel
 
 
-def heatmap(kernel: Kernel, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
+def heatmap(kernel: Kernel | np.ndarray, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
     r"""The matrix $k(x_i, x_j)$ of points on a line, as an image over $(x', x)$.
 
     Args:
-        kernel: what `ntk` or `nngp` returns.
+        kernel: what `ntk` or `nngp` returns, or the matrix itself, (n, n).
         x: evenly spaced points, (n,) or (n, 1).
         ax: the matplotlib axes to draw into; the current ones by default.
         **imshow: handed to `Axes.imshow`, for example `cmap`.
@@ -44,7 +44,14 @@ def heatmap(kernel: Kernel, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
     ax = plt.gca() if ax is None else ax
     half = steps[0] / 2
     extent = (line[0] - half, line[-1] + half) * 2
-    matrix = np.asarray(kernel(line[:, None]))
+    matrix = np.asarray(kernel(line[:, None]) if isinstance(kernel, Kernel) else kernel)
+    if matrix.shape != (len(line), len(line)):
+        raise InputError(
+            "kernel",
+            f"a kernel, or a matrix of shape ({len(line)}, {len(line)}) for these x",
+            f"shape {matrix.shape}",
+            "Write e.g. lnk.plot.heatmap(lnk.ntk(arch), x)",
+        )
     image = ax.imshow(matrix, **{"origin": "lower", "extent": extent, "cmap": "viridis"} | imshow)
     ax.set_xlabel("$x'$")
     ax.set_ylabel("$x$")

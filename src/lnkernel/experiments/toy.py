@@ -1,0 +1,200 @@
+"""Three functions on a line: what trained networks output far outside the data, beside the theory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+
+from lnkernel.arch import Node, mlp
+from lnkernel.bound import bound
+from lnkernel.experiments import toy_figures
+from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
+from lnkernel.experiments.report import Report
+from lnkernel.experiments.tables import write_table
+from lnkernel.experiments.variants import VARIANTS, Variant
+from lnkernel.finite import train_ensemble
+from lnkernel.gp.posterior import posterior
+
+POINTS = np.linspace(-5, 5, 100)
+TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sinusoid": np.sin,
+    "line": lambda x: x,
+    "parabola": lambda x: x * x,
+}
+NEAR, FAR = 50.0, 1e4
+LEARNING_RATE = 1e-3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of the experiment."""
+
+    seeds: list[int]
+    steps: int = 3000
+    width: int = 128
+    variants: Sequence[Variant] = VARIANTS
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the trained networks depend on, beside target and variant."""
+        return {
+            "steps": self.steps,
+            "width": self.width,
+            "hidden": 2,
+            "activation": "relu",
+            "parameterization": "standard",
+            "W_std": 2**0.5,
+            "b_std": 0.1,
+            "optimizer": f"adam({LEARNING_RATE})",
+            "batch": "all points",
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One target and one variant: trained networks and their limit at the points x."""
+
+    target: str
+    variant: Variant
+    y: np.ndarray  # (100,)
+    x: np.ndarray  # (m,)
+    outputs: np.ndarray  # (networks, m)
+    rmse: float  # of the networks on the data, their mean
+    mean: np.ndarray  # of infinitely wide networks, (m,)
+    bounds: dict[str, float]  # rkhs and sharp
+    C: float
+    lambda_min: float
+
+    def row(self) -> dict[str, Any]:
+        """Of the table."""
+        largest = np.abs(self.outputs).max(axis=1)
+        inside = f"{(largest <= self.bounds['rkhs']).sum()} of {len(largest)}"
+        return {
+            "target": self.target,
+            "LayerNorm": self.variant.name,
+            "training RMSE": self.rmse,
+            "largest |output|": float(largest.max()),
+            "largest |mean|, infinite width": float(np.abs(self.mean).max()),
+            "B(D), rkhs": self.bounds["rkhs"],
+            "B(D), sharp": self.bounds["sharp"],
+            "networks within rkhs": inside if math.isfinite(self.C) else None,
+            "C": self.C,
+            "λ_min": self.lambda_min,
+        }
+
+
+def points() -> np.ndarray:
+    """Where the networks are looked at: densely to ±50, in a geometric progression to ±10,000."""
+    far = np.geomspace(POINTS[-1], FAR, 120)
+    return np.unique(np.concatenate([np.linspace(-NEAR, NEAR, 401), far, -far]))
+
+
+def compute(folder: Folder, plan: Plan) -> list[Cell]:
+    """All cells, from the folder's pieces where they are there."""
+    wanted = [(variant, target) for variant in plan.variants for target in TARGETS]
+    folder.record(settings=plan.settings, seeds=plan.seeds)
+    return [
+        _cell(folder, plan, variant, target) for variant, target in folder.each(wanted, "piece")
+    ]
+
+
+def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
+    arch = mlp(hidden=2, width=plan.width, norm=variant.norm)
+    x, y = points(), TARGETS[target](POINTS)
+    where = {"target": target, "norm": variant.norm, "data": fingerprint(POINTS, y, x)}
+    name = f"{target}-{variant.name}"
+    trained = folder.piece(
+        f"{name}-trained",
+        {**where, **plan.settings, "seeds": plan.seeds},
+        lambda scratch: _trained(arch, y, x, plan, scratch),
+    )
+    limit = folder.piece(f"{name}-limit", where, lambda scratch: _limit(arch, y, x))
+    return Cell(
+        target,
+        variant,
+        y,
+        x,
+        outputs=trained["outputs"],
+        rmse=float(trained["rmse"].mean()),
+        mean=limit["mean"],
+        bounds={form: float(limit[form]) for form in ("rkhs", "sharp")},
+        C=float(limit["C"]),
+        lambda_min=float(limit["lambda_min"]),
+    )
+
+
+def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: Plan, scratch: Path) -> dict[str, Any]:
+    ensemble = train_ensemble(
+        arch,
+        POINTS[:, None],
+        y,
+        seeds=plan.seeds,
+        optimizer=optax.adam(LEARNING_RATE),
+        steps=plan.steps,
+        parameterization="standard",
+        progress=False,  # a few seconds for each: the bar of the pieces is enough
+    )
+    outputs = np.asarray(ensemble(x[:, None]), np.float64)[..., 0]
+    rmse = np.sqrt(2 * np.asarray(ensemble.loss, np.float64) / len(POINTS))
+    return {"outputs": outputs, "rmse": rmse}
+
+
+def _limit(arch: Node, y: np.ndarray, x: np.ndarray) -> dict[str, Any]:
+    X = POINTS[:, None]
+    made = bound(arch, X, y)
+    found = {name: getattr(made, name) for name in ("rkhs", "sharp", "C", "lambda_min")}
+    return {"mean": posterior(arch, X, y).mean(x[:, None]), **found}
+
+
+def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:
+    """The experiment, as `REGISTRY["toy"].run` calls it."""
+    small, full = Plan(seeds_from(seed, seeds, 3), steps=500), Plan(seeds_from(seed, seeds, 5))
+    plan = small if quick else full
+    cells = compute(folder, plan)
+    report = Report(
+        "Far outside the data: one LayerNorm is enough",
+        "Networks with two hidden layers are trained on 100 points of [-5, 5] and looked at out to "
+        "|x| = 10,000. Without LayerNorm their output grows with |x|; with a LayerNorm in even one "
+        "layer it stays bounded, as the theory of infinitely wide networks says it must.",
+    )
+    add_to(report, folder, plan, cells)
+    return report
+
+
+def add_to(report: Report, folder: Folder, plan: Plan, cells: list[Cell]) -> None:
+    """Figures and table, in the folder and in the report."""
+    report.heading("Trained networks and their limit")
+    many, names = len(plan.seeds), ", ".join(TARGETS)
+    report.figure(
+        toy_figures.draw(folder, "extrapolation", cells, NEAR),
+        f"The mean of {many} trained networks with its 95 % confidence band, the mean of infinitely "
+        "wide ones, and the bound ±B(D) on the latter: `rkhs` is the tightest form, `sharp` the one "
+        "made of C, λ_min and max|y| alone. The data are where the background is grey. The vertical "
+        "axis is linear up to max|y| and logarithmic beyond.",
+        f"Panels for {names} and each place of the LayerNorm, x from -50 to 50.",
+    )
+    report.figure(
+        toy_figures.draw(folder, "extrapolation-far", cells, FAR),
+        "The same out to |x| = 10,000; beyond the data both axes are logarithmic.",
+        f"Panels for {names} and each place of the LayerNorm, x from -10,000 to 10,000.",
+    )
+    rows = [cell.row() for cell in cells]
+    write_table(folder, "table", rows)
+    report.table(rows, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
+    report.paragraph(
+        "The bound is a theorem about the mean of infinitely wide networks. That each single network "
+        "of finite width, trained by Adam, stays below it as well is what is observed here, not proved."
+    )
+    report.heading("Setting")
+    report.paragraph(
+        f"ReLU networks of width {plan.width} with two hidden layers in standard parametrisation, He "
+        "weights and biases N(0, 0.01), without training of LayerNorm's scale and bias; full batch, "
+        f"Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The infinitely wide networks "
+        "are trained to convergence by gradient descent: closed form, no training."
+    )

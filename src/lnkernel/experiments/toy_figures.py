@@ -1,0 +1,74 @@
+"""The figures of the toy experiment: a row for each target, a column for each network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lnkernel.experiments.figures import figure_path, new_figure
+from lnkernel.experiments.folder import Folder
+from lnkernel.plot.extrapolation import draw_extrapolation
+
+if TYPE_CHECKING:
+    from lnkernel.experiments.toy import Cell
+
+EDGE = 5.0  # of the training interval
+NEAR = 100.0  # up to here the horizontal axis is linear throughout
+
+
+def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
+    """Trained networks, limit and bound for |x| ≤ reach; the picture's path."""
+    targets = list(dict.fromkeys(cell.target for cell in cells))
+    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    with new_figure(folder, name, height=1.55 * len(targets) + 0.75) as figure:
+        panels = figure.subplots(
+            len(targets), len(variants), squeeze=False, sharex=True, sharey="row"
+        )
+        for cell in cells:
+            ax = panels[targets.index(cell.target), variants.index(cell.variant)]
+            _panel(ax, cell, reach)
+        for ax, variant in zip(panels[0], variants, strict=True):
+            ax.set_title(variant.title, color=variant.colour)
+        for ax, target in zip(panels[:, 0], targets, strict=True):
+            ax.set_ylabel(f"{target}\noutput")
+        for ax in panels[:-1].flat:
+            ax.set_xlabel("")
+        figure.legend(handles=_handles(), loc="outside lower center", ncols=3)
+    return figure_path(folder, name)
+
+
+def _panel(ax: Any, cell: Cell, reach: float) -> None:
+    inside = np.abs(cell.x) <= reach
+    draw_extrapolation(
+        ax,
+        cell.x[inside],
+        cell.mean[inside],
+        cell.bounds,
+        (np.linspace(-EDGE, EDGE, len(cell.y)), cell.y),
+        outputs=cell.outputs[:, inside],
+        color=cell.variant.colour,
+    )
+    ax.axvspan(-EDGE, EDGE, color="0.92", lw=0, zorder=0)
+    if np.isinf(cell.C):
+        ax.text(0.5, 0.02, "C = ∞: no bound", transform=ax.transAxes, ha="center", fontsize=7)
+    ax.set_yscale("symlog", linthresh=np.abs(cell.y).max())
+    if reach > NEAR:
+        ax.set_xscale("symlog", linthresh=EDGE)
+        ax.set_xticks([-1e4, -1e2, 0, 1e2, 1e4])
+    ax.set_xlim(-reach, reach)
+
+
+def _handles() -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    return [
+        Line2D([], [], color="0.3", label="trained networks, mean"),
+        Patch(color="0.3", alpha=0.25, lw=0, label="its 95 % confidence band"),
+        Line2D([], [], color="black", lw=0.9, ls=(0, (4, 2)), label="infinite width, mean"),
+        Line2D([], [], color="#444444", lw=0.9, ls="--", label="±B(D), rkhs"),
+        Line2D([], [], color="#444444", lw=0.9, ls=":", label="±B(D), sharp"),
+        Patch(color="0.92", lw=0, label="where the data are"),
+    ]
