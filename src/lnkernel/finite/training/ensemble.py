@@ -17,6 +17,7 @@ from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.network import network
 from lnkernel.finite.seeds import as_seeds
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
+from lnkernel.finite.training.blocks import rows_at_a_time
 from lnkernel.finite.training.data import as_training_data, converted
 from lnkernel.finite.training.prepare import prepared
 from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
@@ -147,7 +148,10 @@ def train_ensemble(
                 for seed in known
             ]
         )
-        with prepared(graph, nnx.Param, params, rest, optimizer, data, known, settings) as run:
+        rows = rows_at_a_time(len(known))
+        with prepared(
+            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows
+        ) as run:
 
             def result(loss: np.ndarray) -> Ensemble:
                 losses = run.losses[:, : run.done]

@@ -31,12 +31,16 @@ def prepared(
     data: TrainingData,
     seeds: list[int],
     settings: Settings,
+    rows: int | None = None,
 ) -> Iterator[Run]:
-    """A run of networks that are stacked along the first axis of `params` and `rest`."""
+    """A run of networks that are stacked along the first axis of `params` and `rest`.
+
+    `rows`: how many a full-batch step takes at a time, for networks that take each by itself.
+    """
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     one = jax.tree.map(lambda leaf: leaf[0], params)
     batches = Batches(len(x), settings.batch_size or len(x))
-    learner = Learner(graph, wrt, recognised(optimizer, one), batches)
+    learner = Learner(graph, wrt, recognised(optimizer, one), batches, rows)
     start = started(learner, params, rest)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])

@@ -16,6 +16,7 @@ import optax
 from flax import nnx
 
 from lnkernel.finite.training.batches import Batches
+from lnkernel.finite.training.blocks import summed
 
 Array = Any
 CHUNK = 1024  # steps of one call, at most
@@ -43,6 +44,7 @@ class Learner(NamedTuple):
     trained: Any  # the filter of NNX that selects the variables to train
     optimizer: optax.GradientTransformationExtraArgs
     batches: Batches
+    rows: int | None = None  # at a time, in steps that see all points; None is all of them
 
     def outputs(self, params: Any, rest: Any, x: Array) -> tuple[Array, Any]:
         """f(x) as (n, k), and the other variables as this call left them."""
@@ -72,7 +74,11 @@ class Learner(NamedTuple):
         def loss(params: Any) -> tuple[Array, Any]:
             return self.loss(params, state.rest, some, targets, weights)
 
-        (value, rest), slope = jax.value_and_grad(loss, has_aux=True)(state.params)
+        if self.rows is None or len(some) <= self.rows or not self.batches.whole:
+            (value, rest), slope = jax.value_and_grad(loss, has_aux=True)(state.params)
+        else:
+            value, slope = self.in_blocks(state, some, targets, weights)
+            rest = state.rest
         updates, optimizer = self.optimizer.update(
             slope,
             state.optimizer,
@@ -82,6 +88,15 @@ class Learner(NamedTuple):
             value_fn=lambda params: loss(params)[0],
         )
         return State(optax.apply_updates(state.params, updates), rest, optimizer), order, value
+
+    def in_blocks(self, state: State, x: Array, y: Array, weight: Array) -> tuple[Array, Any]:
+        """The loss and its gradient, of networks that take every row by itself."""
+
+        def loss(params: Any, x: Array, y: Array) -> Array:
+            return self.loss(params, state.rest, x, y, weight)[0]
+
+        assert self.rows is not None
+        return summed(partial(jax.value_and_grad(loss), state.params), x, y, self.rows)
 
 
 @partial(jax.jit, static_argnames="learner")
