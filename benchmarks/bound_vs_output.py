@@ -15,7 +15,7 @@ grow: over the last three decades their largest follows a power of |x| below 0.0
 trained networks stay below the bound on the mean of infinitely wide ones is not a theorem; the
 table tells how many do.
 
-`out/bound_vs_output/` gets rows.jsonl, to go on from after an interruption, table.json,
+`out/bound_vs_output/` gets rows.jsonl, from which `--resume` goes on after an interruption, table.json,
 outputs.png (output against |x|) and bounds.png (largest output against bound).
 """
 
@@ -76,11 +76,11 @@ def saved(path: Path) -> dict[str, Row]:
     return rows
 
 
-def measured(cells: list[Cell], settings: Settings, path: Path) -> list[Row]:
-    """Each cell once; what is in the file already is taken from there."""
-    done, rows = saved(path), []
+def measured(cells: list[Cell], settings: Settings, path: Path, resume: bool) -> list[Row]:
+    """Each cell once. If the run is to go on, what is in the file already is taken from there."""
+    done, rows = saved(path) if resume else {}, []
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    with path.open("a" if resume else "w") as file:
         for cell in tqdm(cells, unit="cell", desc="bound and output"):
             row = done.get(key(cell, settings))
             if row is None:
@@ -109,9 +109,13 @@ def line(row: Row) -> str:
     verdict = "" if row.bound_holds and row.stays_bounded else "  FAILED"
     return (
         f"{c.target:9} {c.dimension:2} {c.n:4} {c.hidden:6} {c.norm or 'none':5} {c.width:5} "
-        f"{c.training:8} {row.sup_output:11.4g} {row.output_growth:7.3f} {row.sup_mean:10.4g} "
-        f"{row.mean_growth:7.3f} {bounds} {row.loss:8.1e} {row.seconds:5.1f}{verdict}"
+        f"{c.training:8} {row.sup_output:11.4g} {_power(row.output_growth)} {row.sup_mean:10.4g} "
+        f"{_power(row.mean_growth)} {bounds} {row.loss:8.1e} {row.seconds:5.1f}{verdict}"
     )
+
+
+def _power(value: float) -> str:
+    return f"{round(value, 3) + 0.0:7.3f}"  # no -0.000
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
@@ -152,6 +156,7 @@ def as_json(rows: list[Row], settings: Settings, seconds: float) -> dict[str, An
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small grid")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
     for field in fields(Settings):
         parser.add_argument(f"--{field.name}", type=int, help="instead of the grid's own")
@@ -163,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     begin = time.perf_counter()
     tqdm.write(HEAD, file=sys.stdout)
-    rows = measured(cells, settings, options.out / "rows.jsonl")
+    rows = measured(cells, settings, options.out / "rows.jsonl", options.resume)
     seconds = time.perf_counter() - begin
     content = as_json(rows, settings, seconds)
     (options.out / "table.json").write_text(json.dumps(content, indent=1) + "\n")

@@ -21,6 +21,7 @@ pre { font-size: .8rem; line-height: 1.35; overflow-x: auto; border: 1px solid v
 td, th { text-align: left; white-space: normal; }
 :root { --good: #137333; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --good: #81c995; --bad: #f28b82; } }
+.picture { margin: 1rem 0; } .picture img { max-width: 54rem; margin: 0 auto; }
 .holds { color: var(--good); } .not { color: var(--bad); font-weight: 600; }
 """
 
@@ -82,12 +83,12 @@ def page(outcomes: list[Outcome], report: dict[str, Any]) -> str:
     sections = "".join(
         f'<h2 id="{o.benchmark.name}">{o.benchmark.name}</h2>'
         f"<p>The claim: {html.escape(o.benchmark.claim)}. {_status(o)}</p>"
-        f"<pre>{html.escape(o.text)}</pre>"
         + "".join(
             f'<div class="scroll picture" tabindex="0"><img alt="{figure.stem}" '
             f'src="data:image/png;base64,{base64.b64encode(figure.read_bytes()).decode()}"></div>'
             for figure in o.figures
         )
+        + f"<pre>{html.escape(o.text)}</pre>"
         for o in outcomes
     )
     return (

@@ -81,14 +81,16 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(outputs, "measure", measure)
     cells = [dataclasses.replace(CELL, width=width) for width in (1, 2, 3)]
     path = tmp_path / "new" / "rows.jsonl"
-    first = outputs.measured(cells[:2], SETTINGS, path)
+    first = outputs.measured(cells[:2], SETTINGS, path, resume=False)
     path.write_text(path.read_text() + '{"key": "cut o')
     with path.open("a") as file:
         file.write("\n")
-    rows = outputs.measured(cells, SETTINGS, path)
+    rows = outputs.measured(cells, SETTINGS, path, resume=True)
     assert asked == [1, 2, 3] and rows[:2] == first
-    outputs.measured(cells, dataclasses.replace(SETTINGS, seed=1), path)
-    assert asked == [1, 2, 3, 1, 2, 3]
+    outputs.measured(cells[:1], dataclasses.replace(SETTINGS, seed=1), path, resume=True)
+    assert asked == [1, 2, 3, 1]
+    outputs.measured(cells[:1], SETTINGS, path, resume=False)
+    assert asked == [1, 2, 3, 1, 1]
 
 
 def test_figures(tmp_path: Path) -> None:
