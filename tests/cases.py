@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -366,6 +366,14 @@ def _orthogonal(x: Vector) -> tuple[Vector, Vector]:
 
 
 # ---------------------------------------------------------------- evaluation
+
+
+def some_slow(names: Iterable[str], slow: set[str]) -> list[Any]:
+    """The names, as parameters of a test; for those in `slow` it is a long one."""
+    import pytest  # the benchmarks use the table without it
+
+    marks = {True: pytest.mark.slow, False: ()}
+    return [pytest.param(name, marks=marks[name in slow]) for name in names]
 
 
 def uncompiled(arch: Node, x: Any) -> lnk.Kernels:

@@ -24,7 +24,10 @@ def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("name", cases.FEW)
+LONG = {"relu 20", "degrees .6, 1.5, 2.5", "pre-LN", "parallel, degrees 1 and 2"}
+
+
+@pytest.mark.parametrize("name", cases.some_slow(cases.FEW, LONG))
 def test_one_network_of_each_kind(name: str) -> None:
     """Point by point; the symmetric path has its own test, because compiling is what costs."""
     case = TABLE[name]

@@ -143,7 +143,7 @@ SOME = (
 )
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", cases.some_slow(SOME, {"degrees 3, .75, linear"}))
 def test_float64_lies_in_the_ball(name: str) -> None:
     """Within the error that float64 is stated to have."""
     arch = TABLE[name].arch

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import cases
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -337,9 +338,7 @@ def hessian(arch: Node, x: Array, y: Array, step: float) -> Array:
     return np.array(table, float).transpose(2, 0, 1)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if "LN" in n else n for n in SECOND]
-)
+@pytest.mark.parametrize("name", cases.some_slow(SECOND, set(SECOND) - {"p2"}))
 def test_second_derivatives(name: str) -> None:
     """Of both kernels where they are smooth; of K at equal inputs too, where it is C^2."""
     arch = SECOND[name]

@@ -279,7 +279,7 @@ BLOCKS: dict[str, tuple[Node, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("name", cases.some_slow(BLOCKS, {"scale and bias"}))
 def test_a_loop_over_blocks_is_the_blocks_one_by_one(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

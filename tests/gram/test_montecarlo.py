@@ -89,7 +89,7 @@ def deviations(case: Case, kernels: lnk.Kernels) -> tuple[Array, Array]:
     return K, Theta
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases.some_slow(CASES, {"parallel"}))
 def test_finite_networks_agree(name: str) -> None:
     case = CASES[name]
     K, Theta = deviations(case, cases.uncompiled(case.arch, X))
