@@ -20,7 +20,7 @@ def _help(command: list[str]) -> str:
     from lnkernel.cli import main
 
     printed = io.StringIO()
-    plain = {"COLUMNS": "84", "NO_COLOR": "1"}
+    plain = {"COLUMNS": "80", "NO_COLOR": "1"}
     with patch.dict(os.environ, plain), contextlib.redirect_stdout(printed):
         try:
             main([*command, "--help"])
