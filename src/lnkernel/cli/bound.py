@@ -96,13 +96,14 @@ def _meaning(data: TrainingData, b: Bound) -> str:
             "can grow without limit. A LayerNorm in one layer bounds it, e.g. "
             "mlp(hidden=2, norm='first')."
         )
-    limit = data.unit * b.rkhs
-    most = data.unit * b.max_abs_y
-    times = f", {limit / most:.3g} times as far as any target" if most else ""
-    around = f"within {at_most(limit, 4)} of {data.centre:.6g}" if data.centre else ""
+    limit, most = at_most(data.unit * b.rkhs, 4), at_most(data.unit * b.max_abs_y, 4)
+    if data.centre:
+        stays = f"within {limit} of {data.centre:.6g}; the targets stay within {most} of it"
+    else:
+        stays = f"between ±{limit}; the targets are between ±{most}"
     return (
         "However far an input lies from these data, the expected output of this network, infinitely "
-        f"wide and trained on them, stays {around or f'between ±{at_most(limit, 4)}'}{times}."
+        f"wide and trained on them, stays {stays}."
     )
 
 
