@@ -132,7 +132,7 @@ def nngp(arch: Node) -> Kernel:
 
 
 def kernels(arch: Node) -> Kernel:
-    r"""Both kernels in one pass, as `Kernels(nngp=$K$, ntk=$\Theta$)`.
+    r"""Both kernels in one pass, as `Kernels(nngp=K, ntk=Θ)`.
 
     Called like `ntk`.
 
