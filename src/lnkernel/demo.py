@@ -1,46 +1,88 @@
-"""The main job in one minute: what one LayerNorm does to the kernel far from the data."""
+"""The main job in a minute: what one LayerNorm does far from the data, in theory and in practice."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lnkernel.arch import mlp
-from lnkernel.gram.kernel import Kernel, ntk
+from lnkernel.experiments import heatmaps, toy
+from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.report import Report
+from lnkernel.experiments.variants import VARIANTS
+from lnkernel.gram.kernel import ntk
 
 NORMS = (0.0, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6)
+WITHOUT, WITH = (variant for variant in VARIANTS if variant.name in ("none", "first"))
 
 
-def run(out: Path) -> Path:
-    """Print both diagonals out to |x| = 1e6 and write the two heatmaps; the picture's path."""
-    without, with_norm = ntk(mlp(hidden=2)), ntk(mlp(hidden=2, norm="first"))
+@dataclass(frozen=True)
+class Size:
+    """How much of the experiments is run."""
+
+    toy: toy.Plan = field(
+        default_factory=lambda: toy.Plan([0, 1, 2], steps=1000, variants=(WITHOUT, WITH))
+    )
+    kernel_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    kernel_points: int = 101
+
+
+def run(out: Path, size: Size | None = None, *, progress: bool = True) -> Path:
+    """Print both diagonals and what trained networks do; write the page, and return its path."""
+    size = Size() if size is None else size
+    folder = Folder(out, "demo", quick=True, progress=progress)
+    report = Report(
+        "One LayerNorm is enough",
+        "Far from its training data a network can output anything. With a LayerNorm in even one layer "
+        "it cannot: the kernel Θ of the infinitely wide network is bounded, and so is the output. "
+        "Below is the theory, in closed form, and networks of width "
+        f"{size.toy.width}, trained on 100 points.",
+    )
+    _diagonals(report)
+    cells = toy.compute(folder, size.toy)
+    _outputs(cells)
+    toy.add_to(report, folder, size.toy, cells)
+    seeds = list(size.kernel_seeds)
+    pairs = heatmaps.compute(folder, seeds, size.kernel_points, size.toy.variants)
+    heatmaps.add_to(report, folder, seeds, pairs)
+    page = folder.write("report.html", report.html(folder.finish()))
+    print(f"\nFigures, tables and a page with all of it: {page}")
+    return page
+
+
+def _diagonals(report: Report) -> None:
+    x = np.asarray(NORMS)[:, None]
+    without, with_norm = (
+        ntk(mlp(hidden=2, norm=variant.norm)).diagonal(x) for variant in (WITHOUT, WITH)
+    )
     print("Θ(x, x) of an infinitely wide ReLU network with two hidden layers\n")
     print(f"{'|x|':>9}  {'no LayerNorm':>16}  {'one LayerNorm':>16}")
-    x = np.asarray(NORMS)[:, None]
-    rows = zip(NORMS, without.diagonal(x), with_norm.diagonal(x), strict=True)
-    for norm, unbounded, bounded in rows:
+    for norm, unbounded, bounded in zip(NORMS, without, with_norm, strict=True):
         print(f"{norm:9.0e}  {unbounded:16.10g}  {bounded:16.10g}")
     print(
         "\nWithout LayerNorm it grows like |x|²; with one LayerNorm it never exceeds the value above."
     )
-    path = out / "heatmaps.png"
-    out.mkdir(parents=True, exist_ok=True)
-    draw(without, with_norm, path)
-    print(f"\nKernel heatmaps: {path}")
-    return path
+    report.heading("The kernel far out")
+    report.table(
+        [
+            {"|x|": norm, "no LayerNorm": float(unbounded), "one LayerNorm": float(bounded)}
+            for norm, unbounded, bounded in zip(NORMS, without, with_norm, strict=True)
+        ],
+        "Θ(x, x) of the infinitely wide ReLU network with two hidden layers.",
+    )
 
 
-def draw(without: Kernel, with_norm: Kernel, path: Path) -> None:
-    """Θ(x, x') on [-25, 25]², both networks side by side."""
-    from matplotlib.figure import Figure
-
-    from lnkernel.plot import heatmap
-
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
-    titles = {"no LayerNorm": without, "LayerNorm in the first layer": with_norm}
-    for ax, (title, kernel) in zip(figure.subplots(1, 2), titles.items(), strict=True):
-        image = heatmap(kernel, np.linspace(-25, 25, 301), ax=ax)
-        figure.colorbar(image, ax=ax, shrink=0.85, label=r"$\Theta(x, x')$")
-        ax.set_title(title)
-    figure.savefig(path, dpi=150)
+def _outputs(cells: list[toy.Cell]) -> None:
+    """The largest outputs of the trained networks, target by target."""
+    found: dict[tuple[str, str], dict[str, Any]] = {
+        (cell.target, cell.variant.name): cell.row() for cell in cells
+    }
+    print(f"\nLargest |output| of trained networks, out to |x| = {toy.FAR:.0e}\n")
+    print(f"{'target':>9}  {'no LayerNorm':>16}  {'one LayerNorm':>16}  {'bound on the mean':>18}")
+    for target in toy.TARGETS:
+        without, with_norm = (found[target, variant.name] for variant in (WITHOUT, WITH))
+        largest = f"{without['largest |output|']:16.4g}  {with_norm['largest |output|']:16.4g}"
+        print(f"{target:>9}  {largest}  {with_norm['B(D), rkhs']:18.4g}")

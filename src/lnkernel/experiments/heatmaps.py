@@ -125,4 +125,5 @@ def _panel(ax: Any, x: np.ndarray, matrix: np.ndarray, title: str, **colours: An
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return text.replace("-", "−")

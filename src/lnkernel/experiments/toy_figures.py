@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
 
 
 def _panel(ax: Any, cell: Cell, reach: float) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
     inside = np.abs(cell.x) <= reach
     draw_extrapolation(
         ax,
@@ -52,8 +55,12 @@ def _panel(ax: Any, cell: Cell, reach: float) -> None:
     )
     ax.axvspan(-EDGE, EDGE, color="0.92", lw=0, zorder=0)
     if np.isinf(cell.C):
-        ax.text(0.5, 0.02, "C = ∞: no bound", transform=ax.transAxes, ha="center", fontsize=7)
-    ax.set_yscale("symlog", linthresh=np.abs(cell.y).max())
+        ax.text(0.5, 0.03, "C = ∞: no bound", transform=ax.transAxes, ha="center", fontsize=7)
+    largest = float(np.abs(cell.y).max())
+    ax.set_yscale("symlog", linthresh=largest)
+    powers = 10.0 ** np.arange(math.ceil(math.log10(largest) - 0.01), 7)
+    ax.yaxis.set_major_locator(FixedLocator([*-powers, 0.0, *powers]))
+    ax.yaxis.set_minor_locator(NullLocator())
     if reach > NEAR:
         ax.set_xscale("symlog", linthresh=EDGE)
         ax.set_xticks([-1e4, -1e2, 0, 1e2, 1e4])
