@@ -76,21 +76,36 @@ def saved(path: Path) -> dict[str, Row]:
     return rows
 
 
-def measured(cells: list[Cell], settings: Settings, path: Path, resume: bool) -> list[Row]:
-    """Each cell once. If the run is to go on, what is in the file already is taken from there."""
-    done, rows = saved(path) if resume else {}, []
+def measured(
+    cells: list[Cell], settings: Settings, path: Path, resume: bool
+) -> tuple[list[Row], list[str]]:
+    """Each cell once, and the problems of those that could not be measured.
+
+    If the run is to go on, what is in the file already is taken from there.
+    """
+    done: dict[str, Row] = saved(path) if resume else {}
+    rows: list[Row] = []
+    problems: list[str] = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a" if resume else "w") as file:
+        file.write("\n" * resume)  # the last line may have been cut off
         for cell in tqdm(cells, unit="cell", desc="bound and output"):
             row = done.get(key(cell, settings))
             if row is None:
-                row = measure(cell, settings)
+                try:
+                    row = measure(cell, settings)
+                except (
+                    lnk.errors.LnkernelError
+                ) as problem:  # one cell is no reason to end the night
+                    problems.append(f"{cell}: {problem}")
+                    tqdm.write(problems[-1], file=sys.stdout)
+                    continue
                 content = {"key": key(cell, settings), "row": asdict(row)}
                 file.write(json.dumps(content) + "\n")  # infinities as Python writes them
                 file.flush()
             rows.append(row)
             tqdm.write(line(row), file=sys.stdout)
-    return rows
+    return rows, problems
 
 
 # ---------------------------------------------------------------- the table
@@ -137,11 +152,14 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def as_json(rows: list[Row], settings: Settings, seconds: float) -> dict[str, Any]:
+def as_json(
+    rows: list[Row], problems: list[str], settings: Settings, seconds: float
+) -> dict[str, Any]:
     """All that was found; infinities as text."""
     checks = {
         "|mean| <= rkhs <= sharp <= paper <= norms": all(row.bound_holds for row in rows),
         "outputs do not grow with LayerNorm": all(row.stays_bounded for row in rows),
+        "every cell was measured": not problems,
     }
     return {
         "seconds": seconds,
@@ -149,6 +167,7 @@ def as_json(rows: list[Row], settings: Settings, seconds: float) -> dict[str, An
         "radii": RADII.tolist(),
         "checks": checks,
         "summary": summary(rows),
+        "problems": problems,
         "rows": plain([asdict(row) for row in rows]),
     }
 
@@ -168,9 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     begin = time.perf_counter()
     tqdm.write(HEAD, file=sys.stdout)
-    rows = measured(cells, settings, options.out / "rows.jsonl", options.resume)
+    rows, problems = measured(cells, settings, options.out / "rows.jsonl", options.resume)
     seconds = time.perf_counter() - begin
-    content = as_json(rows, settings, seconds)
+    content = as_json(rows, problems, settings, seconds)
     (options.out / "table.json").write_text(json.dumps(content, indent=1) + "\n")
     figures.draw_outputs(rows, RADII, options.out / "outputs.png")
     figures.draw_bounds(rows, options.out / "bounds.png")

@@ -19,6 +19,7 @@ from benchmarks import bound_vs_output_figures as figures
 from benchmarks import suite
 from lnkernel import cli
 from lnkernel.cli import bench
+from lnkernel.errors import DivergedError
 
 CELL = one.Cell("line", 1, 5, 1, "first", 8, "practice")
 FLAT = [1.0] * len(one.RADII)
@@ -54,8 +55,8 @@ SETTINGS = one.Settings(seeds=2, steps=20, directions=2, seed=0)
 )
 def test_what_is_claimed(change: dict[str, Any], claims: list[bool]) -> None:
     row = dataclasses.replace(ROW, **change)
-    checks = outputs.as_json([row, FREE], SETTINGS, 1.0)["checks"]
-    assert list(checks.values()) == claims
+    checks = outputs.as_json([row, FREE], [], SETTINGS, 1.0)["checks"]
+    assert list(checks.values()) == [*claims, True]
 
 
 def test_growth_is_the_power_far_out() -> None:
@@ -81,16 +82,30 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(outputs, "measure", measure)
     cells = [dataclasses.replace(CELL, width=width) for width in (1, 2, 3)]
     path = tmp_path / "new" / "rows.jsonl"
-    first = outputs.measured(cells[:2], SETTINGS, path, resume=False)
+    first, _ = outputs.measured(cells[:2], SETTINGS, path, resume=False)
     path.write_text(path.read_text() + '{"key": "cut o')
-    with path.open("a") as file:
-        file.write("\n")
-    rows = outputs.measured(cells, SETTINGS, path, resume=True)
+    rows, _ = outputs.measured(cells, SETTINGS, path, resume=True)
     assert asked == [1, 2, 3] and rows[:2] == first
+    assert outputs.measured(cells, SETTINGS, path, resume=True)[0] == rows
+    assert asked == [1, 2, 3]
     outputs.measured(cells[:1], dataclasses.replace(SETTINGS, seed=1), path, resume=True)
     assert asked == [1, 2, 3, 1]
     outputs.measured(cells[:1], SETTINGS, path, resume=False)
     assert asked == [1, 2, 3, 1, 1]
+
+
+def test_a_cell_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(cell: one.Cell, settings: one.Settings) -> one.Row:
+        if cell.width == 1:
+            raise DivergedError(3, 0, 9.0, 1.0, 5, limit=None, rate=None)
+        return ROW
+
+    monkeypatch.setattr(outputs, "measure", measure)
+    cells = [dataclasses.replace(CELL, width=width) for width in (1, 2)]
+    rows, problems = outputs.measured(cells, SETTINGS, tmp_path / "rows.jsonl", resume=False)
+    assert rows == [ROW] and len(problems) == 1 and "training diverged" in problems[0]
+    checks = outputs.as_json(rows, problems, SETTINGS, 1.0)["checks"]
+    assert list(checks.values()) == [True, True, False]
 
 
 def test_figures(tmp_path: Path) -> None:
