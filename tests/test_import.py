@@ -14,7 +14,7 @@ import pytest
 
 import lnkernel as lnk
 
-HEAVY = ("flax", "optax", "matplotlib", "flint", "sklearn", "tqdm", "mpmath")
+HEAVY = ("flax", "optax", "matplotlib", "flint", "sklearn", "tqdm", "mpmath", "pooch")
 
 PROBE = f"""
 import json, sys, time
@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
-MODULES = {"errors", "finite", "plot", "sklearn"}
+MODULES = {"datasets", "errors", "finite", "plot", "sklearn"}
 
 
 def test_what_the_design_names_is_public() -> None:

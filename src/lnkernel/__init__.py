@@ -61,6 +61,7 @@ __all__ = [
     "SupDiagonal",
     "Witness",
     "bound",
+    "datasets",
     "diverging_witness",
     "errors",
     "finite",
@@ -79,7 +80,12 @@ __all__ = [
     "sup_diagonal",
 ]
 
-_ON_DEMAND = ("finite", "plot", "sklearn")  # what needs more than JAX is imported at its first use
+_ON_DEMAND = (
+    "datasets",
+    "finite",
+    "plot",
+    "sklearn",
+)  # what needs more than JAX is imported at its first use
 
 
 def __getattr__(name: str) -> Any:

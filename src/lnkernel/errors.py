@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -107,6 +108,24 @@ class DataFileError(LnkernelError, ValueError):
         listed += f"\n    and {more} more" if more > 0 else ""
         super().__init__(f"{path}: {expected}, got{listed}\n{remedy}.")
         self.problems = problems
+
+
+class MissingDataError(LnkernelError, FileNotFoundError):
+    """Data that are nowhere to be found; the message tells what to put where.
+
+    >>> import lnkernel as lnk
+    >>> lnk.datasets.utkface("no/such/features.npz")
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.MissingDataError: the data of utkface are missing. There is no file
+        no/such/features.npz
+    Correct the path, or leave it away to search for it.
+    """
+
+    def __init__(self, name: str, looked: Sequence[Any], remedy: str):
+        listed = "".join(f"\n    {path}" for path in looked)
+        super().__init__(f"the data of {name} are missing. There is no file{listed}\n{remedy}.")
+        self.looked = list(looked)
 
 
 class MissingPackageError(LnkernelError, ImportError):

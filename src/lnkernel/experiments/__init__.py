@@ -7,6 +7,19 @@ REGISTRY: dict[str, Experiment] = {
     for experiment in (
         Experiment("toy", "Three functions on a line, far outside the data"),
         Experiment("heatmaps", "The tangent kernel of narrow networks beside its limit"),
+        Experiment(
+            "protein",
+            "Proteins larger than any in the training data",
+            {"data": "CASP.csv of UCI, if it is not to be searched for or downloaded"},
+        ),
+        Experiment(
+            "utkface",
+            "Ages of a group of people that the training data do not have",
+            {
+                "features": "a .npz with features, age and ethnicity",
+                "images": "a folder of UTKFace's images, to make features of",
+            },
+        ),
     )
 }
 

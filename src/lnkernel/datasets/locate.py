@@ -1,0 +1,54 @@
+"""Where a file of data is: an explicit path, the folder of an environment variable, a cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lnkernel.errors import MissingDataError
+
+VARIABLE = "LNKERNEL_DATA"
+
+
+def explicit(name: str, path: str | Path) -> Path:
+    """A path that the user gave, if there is a file."""
+    chosen = Path(path).expanduser()
+    if not chosen.is_file():
+        raise MissingDataError(
+            name, [chosen], "Correct the path, or leave it away to search for it"
+        )
+    return chosen
+
+
+def search(names: Sequence[str]) -> Path | None:
+    """The first file of such a name in the folder of `LNKERNEL_DATA`, then in the cache."""
+    return next((path for path in candidates(names) if path.is_file()), None)
+
+
+def candidates(names: Sequence[str]) -> list[Path]:
+    """Where `search` looks, in its order."""
+    told = os.environ.get(VARIABLE)
+    folders = [Path(told).expanduser()] if told else []
+    return [folder / name for folder in [*folders, cache()] for name in names]
+
+
+def cache() -> Path:
+    """The user's folder for downloaded data of this library, as the system has it."""
+    import pooch
+
+    return Path(pooch.os_cache("lnkernel"))
+
+
+def downloaded(url: str, name: str) -> Path | None:
+    """The file at this address, now in the cache under this name; None where it cannot be had.
+
+    Its content is checked by who reads it: see `proteins`.
+    """
+    import pooch
+
+    target = cache() / name
+    try:
+        return Path(pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent))
+    except OSError:  # no network, no such address, no room: all of them
+        return None

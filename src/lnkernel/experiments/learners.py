@@ -1,0 +1,121 @@
+"""What the regression experiments train: networks, boosted trees, infinitely wide networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+
+from lnkernel.arch import mlp
+from lnkernel.errors import MissingPackageError
+from lnkernel.experiments.domains import Split, r_squared
+from lnkernel.finite import train_ensemble
+from lnkernel.gp.duplicates import merge_duplicates
+from lnkernel.gp.posterior import Posterior, posterior
+
+Predictions = dict[str, np.ndarray]
+CHECKPOINT_EVERY = 100  # steps: a minute or less of the slowest training
+FACTOR = 10**0.5  # between two noises that are tried
+ROUNDS = 100  # of boosting
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How networks are trained."""
+
+    steps: int
+    learning_rate: float
+    batch_size: int | None = None
+    width: int = 128
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, for the record."""
+        return {
+            "network": f"2 hidden layers of {self.width}, ReLU",
+            "parameterization": "standard",
+            "W_std": 2**0.5,
+            "b_std": 0.1,
+            "optimizer": f"adam({self.learning_rate:g})",
+            "steps": self.steps,
+            "batch": self.batch_size or "all points",
+        }
+
+
+def network(
+    split: Split, norm: str | None, recipe: Recipe, seed: int, scratch: Path, progress: bool
+) -> Predictions:
+    """What one trained network predicts. All seeds of a variant share one compiled program."""
+    ensemble = train_ensemble(
+        mlp(hidden=2, width=recipe.width, norm=norm),
+        split.train.x,
+        split.targets,
+        seeds=[seed],
+        optimizer=optax.adam(recipe.learning_rate),
+        steps=recipe.steps,
+        batch_size=recipe.batch_size,
+        parameterization="standard",
+        checkpoint=scratch,
+        checkpoint_every=CHECKPOINT_EVERY if recipe.batch_size is None else recipe.steps,
+        progress=None if progress else False,
+    )
+    return _predictions(split, ensemble.mean)
+
+
+def boosted_trees(split: Split) -> Predictions:
+    """What XGBoost predicts, with its default settings and 100 rounds."""
+    try:
+        import xgboost
+    except ImportError as problem:
+        raise MissingPackageError("this experiment", "xgboost", "experiments") from problem
+    data = xgboost.DMatrix(split.train.x, split.targets)
+    # one thread: its many waiting for each other are slow where a machine has other work to do
+    trees = xgboost.train({"nthread": 1}, data, num_boost_round=ROUNDS)
+    return _predictions(split, lambda x: trees.predict(xgboost.DMatrix(x)))
+
+
+def infinite_network(split: Split, norm: str | None, rows: int, validation: int) -> Predictions:
+    r"""What infinitely wide networks predict: $\Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$.
+
+    On so many training rows (equal ones merged), with the noise that predicts `validation` other
+    training rows best. The rows of the tests have no say in it.
+    """
+    x, y, arch = split.train.x, split.targets, mlp(hidden=2, norm=norm)
+    fitted = merge_duplicates(x[:rows], y[:rows])
+    others = slice(rows, rows + validation)
+
+    def fit(noise: float) -> tuple[float, Posterior]:
+        made = posterior(arch, *fitted, noise=noise)
+        return r_squared(y[others], made.mean(x[others])), made
+
+    noise, score, best = climb(fit, start=0.3)
+    found = {"noise": noise, "validation": score, "rows": len(fitted[0])}
+    return _predictions(split, best.mean) | {name: np.array(value) for name, value in found.items()}
+
+
+def climb(fit: Callable[[float], tuple[float, Any]], start: float) -> tuple[float, float, Any]:
+    """The noise of the best score, found by steps of √10 as long as it gets better; score, fit.
+
+    >>> noise, score, _ = climb(lambda noise: (-abs(noise - 3), None), start=0.3)
+    >>> round(noise, 9)
+    3.0
+    """
+    noise, (score, best) = start, fit(start)
+    for factor in (FACTOR, 1 / FACTOR):
+        moved = False
+        while (other := fit(noise * factor))[0] > score:
+            noise, (score, best), moved = noise * factor, other, True
+        if moved:
+            break
+    return noise, score, best
+
+
+def _predictions(split: Split, outputs: Callable[[np.ndarray], Any]) -> Predictions:
+    """For both tests, in one call, because every number of points is compiled anew."""
+    tests = np.concatenate([split.inside.x, split.outside.x])
+    inside, outside = np.split(split.in_units(outputs(tests)), [len(split.inside.x)])
+    return {"inside": inside, "outside": outside}

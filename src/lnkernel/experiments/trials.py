@@ -1,0 +1,80 @@
+"""Methods of regression on the split of every seed: one resumable piece for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lnkernel.experiments import learners
+from lnkernel.experiments.domains import Published, Result, Split
+from lnkernel.experiments.folder import Folder, fingerprint
+from lnkernel.experiments.learners import Predictions, Recipe
+from lnkernel.experiments.variants import Variant
+
+GREY = "#666666"
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What all methods have in common: where, which seeds, on what, and a note for the table."""
+
+    folder: Folder
+    seeds: list[int]
+    splits: list[Split]
+    note: str
+
+    def networks(self, variant: Variant, recipe: Recipe, published: Published) -> Result:
+        """Trained networks."""
+
+        def make(part: Split, seed: int, scratch: Path) -> Predictions:
+            progress = self.folder.progress
+            return learners.network(part, variant.norm, recipe, seed, scratch, progress)
+
+        settings = {**recipe.settings, "norm": variant.norm}
+        made = self._each(f"network-{variant.name}", settings, make)
+        note = f"Adam at {recipe.learning_rate:g}, {recipe.steps} steps"
+        return self._result(variant.label, variant.colour, made, published, note)
+
+    def trees(self, published: Published) -> Result:
+        """XGBoost."""
+
+        def make(part: Split, seed: int, scratch: Path) -> Predictions:
+            return learners.boosted_trees(part)
+
+        made = self._each("xgboost", {"rounds": learners.ROUNDS}, make)
+        return self._result("XGBoost", GREY, made, published, f"{learners.ROUNDS} rounds")
+
+    def limit(self, variant: Variant, rows: int, validation: int) -> Result:
+        """Infinitely wide networks."""
+
+        def make(part: Split, seed: int, scratch: Path) -> Predictions:
+            return learners.infinite_network(part, variant.norm, rows, validation)
+
+        settings = {"norm": variant.norm, "rows": rows, "validation": validation}
+        made = self._each(f"infinite-{variant.name}", settings, make)
+        noises = sorted({f"{float(one['noise']):.2g}" for one in made})
+        note = f"{rows} training rows, noise {' or '.join(noises)}"
+        label = f"infinite width, {variant.label}"
+        return self._result(label, variant.colour, made, None, note)
+
+    def _each(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        make: Callable[[Split, int, Path], Predictions],
+    ) -> list[dict[str, Any]]:
+        def piece(seed: int, part: Split) -> dict[str, Any]:
+            arrays = (part.train.x, part.train.y, part.inside.x, part.outside.x)
+            known = {**settings, "seed": seed, "data": fingerprint(*arrays)}
+            return self.folder.piece(f"{name}-{seed}", known, lambda at: make(part, seed, at))
+
+        pairs = list(zip(self.seeds, self.splits, strict=True))
+        return [piece(seed, part) for seed, part in self.folder.each(pairs, name)]
+
+    def _result(
+        self, method: str, colour: str, made: Any, published: Published | None, note: str
+    ) -> Result:
+        notes = "; ".join(part for part in (self.note, note) if part)
+        return Result(method, colour, self.splits, made, published, notes)
