@@ -72,6 +72,8 @@ def histograms(
                 ax.text(0.98, 0.95, note, transform=ax.transAxes, ha="right", va="top", fontsize=6)
         for ax in axes[len(results) :]:
             ax.set_axis_off()
+        for ax in axes[max(len(results) - columns, 0) : len(results)]:
+            ax.tick_params(labelbottom=True)  # the lowest of their column
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower right")
         figure.supxlabel(quantity, fontsize=8)
         figure.supylabel("density", fontsize=8)

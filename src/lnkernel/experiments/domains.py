@@ -67,7 +67,7 @@ def split(
     >>> made = split(x, x[:, 0], outside=x[:, 0] >= 80, seed=0)
     >>> len(made.train.x), len(made.inside.x), len(made.outside.x)
     (72, 8, 20)
-    >>> abs(made.train.x.mean()) < 1e-12, float(made.train.x.std().round(12))
+    >>> bool(abs(made.train.x.mean()) < 1e-12), float(made.train.x.std().round(12))
     (True, 1.0)
     """
     known = np.random.default_rng(seed).permutation(np.flatnonzero(~outside))

@@ -1,0 +1,118 @@
+"""The experiments protein and utkface from end to end, on tiny data that the tests make."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lnkernel.experiments import REGISTRY, protein, utkface
+from lnkernel.experiments.learners import Recipe
+from lnkernel.experiments.variants import VARIANTS
+
+FIRST = VARIANTS[1:2]  # one variant is enough to run everything
+
+
+@pytest.fixture
+def proteins(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    x = draw.uniform(1, 2, (150, 9))
+    x[:, 0] = np.linspace(2_000, 26_000, 150)
+    table = np.column_stack([np.sin(x[:, 0] / 3_000) + x[:, 1], x])
+    header = "RMSD,F1,F2,F3,F4,F5,F6,F7,F8,F9"
+    np.savetxt(tmp_path / "c.csv", table, delimiter=",", header=header, comments="")
+    return tmp_path / "c.csv"
+
+
+@pytest.fixture
+def faces(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(200, 6))
+    groups, age = draw.integers(0, 5, 200), 40 + 10 * x[:, 0]
+    np.savez(tmp_path / "f.npz", features=x, age=age, ethnicity=groups, backbone="ResNet-50")
+    return tmp_path / "f.npz"
+
+
+def _table(out: Path) -> list[dict[str, str]]:
+    with (out / "table.csv").open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_protein(proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe(steps=4, learning_rate=1e-2, width=8)
+    plan = protein.Plan([1, 2], recipe, most=60, rows=40, validation=15, limits=FIRST)
+    monkeypatch.setattr(protein, "plan_of", lambda *_: plan)
+    monkeypatch.setattr(protein, "VARIANTS", FIRST)
+    out = tmp_path / "out"
+    for _ in range(2):
+        report = REGISTRY["protein"].run(out, progress=False, data=proteins)
+    rows = _table(out)
+    label = FIRST[0].label
+    assert [row["method"] for row in rows] == [label, "XGBoost", f"infinite width, {label}"]
+    assert {row["seeds"] for row in rows} == {"2"}
+    assert all("QUICK RUN, 60 training rows; 2 of the paper's 10" in row["note"] for row in rows)
+    published = [row["published R² out of domain"] for row in rows]
+    assert published == [".50 ± .02", ".27 ± .04", ""]
+    pieces = _manifest(out)["pieces"]
+    assert len(pieces) == 6
+    assert all(piece["stored"] for piece in pieces)  # the second run computed nothing
+    page = report.read_text(encoding="utf-8")
+    assert "quick run" in page and page.count("<img") == 3
+    names = ("scores", "predictions", "errors")
+    assert all((out / f"{name}{kind}").is_file() for name in names for kind in (".png", ".pdf"))
+
+
+def test_faces(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utkface, "VARIANTS", FIRST)
+    out = tmp_path / "out"
+    report = REGISTRY["utkface"].run(out, seeds=1, quick=True, progress=False, features=faces)
+    rows = _table(out)
+    assert [row["published R² out of domain"] for row in rows] == [".47 ± .03"]
+    assert all("QUICK RUN" in row["note"] for row in rows)
+    assert all("another backbone: ResNet-50" in row["note"] for row in rows)
+    assert "1 of the paper's 10 seeds" in rows[0]["note"]
+    assert rows[0]["± (in domain)"] == ""  # one seed has no spread
+    assert "ResNet-50" in report.read_text(encoding="utf-8")
+    assert _manifest(out)["data"]["backbone"] == "ResNet-50"
+
+
+def test_settings_are_those_of_the_paper() -> None:
+    full = protein.plan_of(quick=False, seed=0, seeds=10)
+    assert full.recipe == Recipe(steps=2500, learning_rate=1e-3, batch_size=None, width=128)
+    assert (full.most, full.note, full.rows >= 10_000) == (None, "", True)
+    assert len(protein.plan_of(quick=False, seed=0, seeds=None).seeds) >= 3
+    plan = utkface.Plan([0])
+    recipes = {one.name: plan.recipe(one, 19_812) for one in VARIANTS}
+    assert {one.batch_size for one in recipes.values()} == {128}
+    assert {one.steps for one in recipes.values()} == {10 * 155}  # ten epochs
+    rates = [recipes[name].learning_rate for name in ("none", "first", "last", "all")]
+    assert rates == [1e-3, 1e-3, 3e-3, 3e-3]
+    assert "another backbone" not in plan.note("ResNet-18 (torchvision, ImageNet)")
+
+
+def test_images_become_features(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: what is in the folder is used again."""
+    asked: list[Any] = []
+
+    def extract(images: str, out: Path, *, progress: bool) -> Path:
+        asked.append(images)
+        return Path(faces.rename(out))
+
+    monkeypatch.setattr(utkface, "extract", extract)
+    monkeypatch.setattr(utkface, "VARIANTS", FIRST)
+    for _ in range(2):
+        REGISTRY["utkface"].run(
+            tmp_path / "out", quick=True, seeds=1, progress=False, images="pictures"
+        )
+    assert asked == ["pictures"]
