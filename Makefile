@@ -30,7 +30,7 @@ test: lint types docs  ## lint, type-check and test
 test-slow: setup  ## the long tests only
 	$(BIN)/python -m pytest -m slow
 
-demo: setup  ## kernels with and without LayerNorm, and a heatmap
+demo: setup  ## with and without LayerNorm far from the data: kernels, trained networks, bound
 	$(BIN)/lnkernel demo
 
 accuracy: setup  ## error of every kernel against 50 digits

@@ -12,11 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
+import lnkernel as lnk
 from lnkernel import cli
 from lnkernel.cli import reproduce
 from lnkernel.cli.command import Command
+from lnkernel.demo import Size
+from lnkernel.experiments.toy import Plan
+from lnkernel.experiments.variants import VARIANTS
 
 
 class Demo(NamedTuple):
@@ -27,9 +32,12 @@ class Demo(NamedTuple):
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """One run, into a folder that does not exist yet."""
+    """One run of the smallest size, into a folder that does not exist yet."""
     folder = tmp_path_factory.mktemp("cli") / "new" / "folder"
-    with contextlib.redirect_stdout(io.StringIO()) as text:
+    networks = Plan([0, 1], steps=2, width=4, hidden=1, variants=VARIANTS[:2])
+    smallest = Size(networks, kernel_seeds=(0, 1), kernel_points=5)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as text:
+        patch.setattr("lnkernel.demo.Size", lambda: smallest)
         code = cli.main(["demo", "--out", str(folder)])
     return Demo(code, text.getvalue(), folder)
 
@@ -48,14 +56,24 @@ def test_demo_prints_both_diagonals(demo: Demo) -> None:
     assert [float(row[2]) for row in rows] == pytest.approx([3.03] * len(norms), 1e-9)
 
 
-def test_demo_writes_a_picture(demo: Demo) -> None:
-    (path,) = demo.folder.iterdir()
-    picture = path.read_bytes()
-    width, height = struct.unpack(">II", picture[16:24])
-    assert picture.startswith(b"\x89PNG\r\n\x1a\n") and picture[-8:-4] == b"IEND"
-    assert len(picture) > 10_000
-    assert width > 1000 and height > 400
-    assert demo.text.rstrip().endswith(str(path))
+def test_demo_prints_outputs_and_bound(demo: Demo) -> None:
+    rows = [line.split() for line in demo.text.splitlines()]
+    found = {row[0]: [float(value) for value in row[1:]] for row in rows if row[:1] == ["sinusoid"]}
+    x = np.linspace(-5, 5, 100)[:, None]
+    b = lnk.bound(lnk.mlp(hidden=1, norm="first"), x, np.sin(x[:, 0]))
+    assert len(found["sinusoid"]) == 3 and found["sinusoid"][-1] == pytest.approx(b.rkhs, rel=1e-3)
+
+
+def test_demo_writes_pictures_and_a_page(demo: Demo) -> None:
+    for name in ("extrapolation.png", "extrapolation-far.png", "heatmaps.png"):
+        picture = (demo.folder / name).read_bytes()
+        width, height = struct.unpack(">II", picture[16:24])
+        assert picture.startswith(b"\x89PNG\r\n\x1a\n") and picture[-8:-4] == b"IEND"
+        assert len(picture) > 10_000 and width > 1000 and height > 400
+        assert (demo.folder / name).with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    page = demo.folder / "report.html"
+    assert page.read_text().count("data:image/png;base64,") == 3
+    assert demo.text.rstrip().endswith(str(page))
 
 
 HELP = {
@@ -135,36 +153,38 @@ class Recorded:
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     made = Recorded(stop="to be interrupted", a_file="with numbers")
     monkeypatch.setattr(reproduce, "REGISTRY", {"toy": made, "other": Recorded(a_file="an image")})
     return made
 
 
-def test_reproduce(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--quick", "--seeds", "3", "--json", "--a-file", "here"]
     assert cli.main(["reproduce", "toy", *asked]) == 0
     assert json.loads(capsys.readouterr().out)["report"] == "out/toy/report.html"
     common = {"quick": True, "seed": 0, "seeds": 3}
-    assert toy.calls == [(Path("out/toy"), {**common, "a_file": "here"})]
+    assert recorded.calls == [(Path("out/toy"), {**common, "a_file": "here"})]
 
 
-@pytest.mark.usefixtures("toy")
+@pytest.mark.usefixtures("recorded")
 def test_options_of_experiments_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["reproduce", "--help"])
     assert "toy: with numbers; other: an image" in capsys.readouterr().out
 
 
-def test_reproduce_lists_and_refuses(toy: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce_lists_and_refuses(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["reproduce"]) == 0
     assert "toy        Three functions\n" in capsys.readouterr().out
     assert cli.main(["reproduce", "toi"]) == 2
     assert "got 'toi'. There are toy, other." in capsys.readouterr().err
-    assert toy.calls == []
+    assert recorded.calls == []
 
 
-@pytest.mark.usefixtures("toy")
+@pytest.mark.usefixtures("recorded")
 def test_an_interrupt_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["reproduce", "toy", "--stop", "now"]) == 130
     assert "interrupted" in capsys.readouterr().err

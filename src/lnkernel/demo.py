@@ -37,8 +37,8 @@ def run(out: Path, size: Size | None = None, *, progress: bool = True) -> Path:
     report = Report(
         "One LayerNorm is enough",
         "Far from its training data a network can output anything. With a LayerNorm in even one layer "
-        "it cannot: the kernel Θ of the infinitely wide network is bounded, and so is the output. "
-        "Below is the theory, in closed form, and networks of width "
+        "it cannot: the kernel Θ of the infinitely wide network is bounded, and so is its expected "
+        "output. Below is the theory, in closed form, and beside it networks of width "
         f"{size.toy.width}, trained on 100 points.",
     )
     _diagonals(report)

@@ -100,3 +100,12 @@ def test_other_points_are_refused(ax: Axes, x: Any) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         lnk.plot.heatmap(LINE, x, ax=ax)
     assert list(ax.images) == []
+
+
+def test_draws_a_matrix_as_it_is(ax: Axes) -> None:
+    image = lnk.plot.heatmap(np.outer(X, X), X, ax=ax)
+    assert np.array_equal(image.get_array(), np.outer(X, X))
+    with pytest.raises(
+        InputError, match=r"kernel: expected a kernel, or a matrix of shape \(4, 4\)"
+    ):
+        lnk.plot.heatmap(np.zeros((4, 3)), X, ax=ax)

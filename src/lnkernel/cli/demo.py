@@ -8,7 +8,7 @@ from lnkernel.cli.command import OK, Command, add_out
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_out(parser, "out/demo", "the pictures")
+    add_out(parser, "out/demo", "the pictures, tables and page")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def _run(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "demo",
-    "what one LayerNorm does to the kernel far from the data",
+    "what one LayerNorm does far from the data, to the kernel and to trained networks",
     "lnkernel demo --out out/demo",
     _add_arguments,
     _run,

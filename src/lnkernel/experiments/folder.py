@@ -131,7 +131,7 @@ def _key(settings: Mapping[str, Any]) -> str:
 def _read(file: Path) -> dict[str, np.ndarray] | None:
     """The arrays of a file, or None where there is none, or half of one."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return dict(arrays)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,15 +26,17 @@ h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
 p, li { max-width: 44rem; }
 code { font-size: .9em; background: var(--shade); padding: .1em .3em; border-radius: 4px; }
 figure { margin: 1.2rem 0; }
+figcaption { margin-top: .4rem; }
 figcaption, .soft { color: var(--soft); font-size: .88rem; max-width: 44rem; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }
-.picture { background: #fff; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px;
+          width: fit-content; max-width: 100%; }
+.picture { background: #fff; width: 100%; }
 img { display: block; width: 100%; height: auto; min-width: 38rem; }
-table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums;
-        width: 100%; }
+table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
          white-space: nowrap; }
-th { background: var(--shade); font-weight: 600; } tr:last-child td { border-bottom: 0; }
+th { background: var(--shade); font-weight: 600; white-space: normal; vertical-align: bottom; }
+tr:last-child td { border-bottom: 0; }
 th.text, td.text { text-align: left; }
 figure.sheet figcaption { margin-bottom: .4rem; }
 """
@@ -73,10 +76,11 @@ class Report:
 
     def table(self, rows: Rows, caption: str) -> None:
         """A column for each key of the first row; numbers are rounded to 4 digits."""
-        columns = list(rows[0])
-        head = "".join(f"<th{_kind(rows[0][c])}>{html.escape(c)}</th>" for c in columns)
+        words = {c: any(isinstance(row[c], str) for row in rows) for c in rows[0]}
+        kind = {c: ' class="text"' if is_text else "" for c, is_text in words.items()}
+        head = "".join(f"<th{kind[c]}>{html.escape(c)}</th>" for c in kind)
         body = "".join(
-            "<tr>" + "".join(f"<td{_kind(row[c])}>{_cell(row[c])}</td>" for c in columns) + "</tr>"
+            "<tr>" + "".join(f"<td{kind[c]}>{_cell(row[c])}</td>" for c in kind) + "</tr>"
             for row in rows
         )
         self._parts.append(
@@ -124,13 +128,23 @@ def _marked(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
-def _kind(value: Any) -> str:
-    return ' class="text"' if isinstance(value, str) else ""
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return {"inf": "∞", "-inf": "−∞"}.get(str(value), f"{value:.4g}")
+        return _number(value)
     return html.escape(str(value))
+
+
+def _number(value: float) -> str:
+    """Four digits, as one writes them: 0.5, 12,345, 6 × 10¹², ∞."""
+    if math.isnan(value):
+        return "–"
+    size, sign = abs(value), "−" if value < 0 else ""
+    if math.isinf(size):
+        return f"{sign}∞"
+    if size < 1e-3 or size >= 1e7:
+        digits, power = f"{size:.3e}".split("e")
+        text = f"{float(digits):g} × 10<sup>{int(power)}</sup>".replace("<sup>-", "<sup>−")
+        return f"{sign}{text}" if size else "0"
+    return f"{sign}{size:,.0f}" if size >= 1e3 else f"{sign}{size:.4g}"

@@ -38,6 +38,7 @@ class Plan:
     seeds: list[int]
     steps: int = 3000
     width: int = 128
+    hidden: int = 2
     variants: Sequence[Variant] = VARIANTS
 
     @property
@@ -46,7 +47,7 @@ class Plan:
         return {
             "steps": self.steps,
             "width": self.width,
-            "hidden": 2,
+            "hidden": self.hidden,
             "activation": "relu",
             "parameterization": "standard",
             "W_std": 2**0.5,
@@ -105,9 +106,14 @@ def compute(folder: Folder, plan: Plan) -> list[Cell]:
 
 
 def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
-    arch = mlp(hidden=2, width=plan.width, norm=variant.norm)
+    arch = mlp(hidden=plan.hidden, width=plan.width, norm=variant.norm)
     x, y = points(), TARGETS[target](POINTS)
-    where = {"target": target, "norm": variant.norm, "data": fingerprint(POINTS, y, x)}
+    where = {
+        "target": target,
+        "norm": variant.norm,
+        "hidden": plan.hidden,
+        "data": fingerprint(POINTS, y, x),
+    }
     name = f"{target}-{variant.name}"
     trained = folder.piece(
         f"{name}-trained",
@@ -174,26 +180,27 @@ def add_to(report: Report, folder: Folder, plan: Plan, cells: list[Cell]) -> Non
     report.figure(
         toy_figures.draw(folder, "extrapolation", cells, NEAR),
         f"The mean of {many} trained networks with its 95 % confidence band, the mean of infinitely "
-        "wide ones, and the bound ±B(D) on the latter: `rkhs` is the tightest form, `sharp` the one "
-        "made of C, λ_min and max|y| alone. The data are where the background is grey. The vertical "
-        "axis is linear up to max|y| and logarithmic beyond.",
+        "wide ones, and the bound ±B(D) on the latter in its tightest form, `rkhs`. The data are where "
+        "the background is grey.",
         f"Panels for {names} and each place of the LayerNorm, x from -50 to 50.",
     )
     report.figure(
         toy_figures.draw(folder, "extrapolation-far", cells, FAR),
-        "The same out to |x| = 10,000; beyond the data both axes are logarithmic.",
+        "The same out to |x| = 10,000: the axes are linear as far as the data and max|y| go, and "
+        "logarithmic beyond. `sharp` is the form of the bound that is made of C, λ_min and max|y| alone.",
         f"Panels for {names} and each place of the LayerNorm, x from -10,000 to 10,000.",
     )
     rows = [cell.row() for cell in cells]
     write_table(folder, "table", rows)
-    report.table(rows, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
+    shown = [{name: row[name] for name in row if name not in ("C", "λ_min")} for row in rows]
+    report.table(shown, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
     report.paragraph(
         "The bound is a theorem about the mean of infinitely wide networks. That each single network "
         "of finite width, trained by Adam, stays below it as well is what is observed here, not proved."
     )
     report.heading("Setting")
     report.paragraph(
-        f"ReLU networks of width {plan.width} with two hidden layers in standard parametrisation, He "
+        f"ReLU networks with {plan.hidden} hidden layers of width {plan.width} in standard parametrisation, He "
         "weights and biases N(0, 0.01), without training of LayerNorm's scale and bias; full batch, "
         f"Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The infinitely wide networks "
         "are trained to convergence by gradient descent: closed form, no training."

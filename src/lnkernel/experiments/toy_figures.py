@@ -10,13 +10,14 @@ import numpy as np
 
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
-from lnkernel.plot.extrapolation import draw_extrapolation
+from lnkernel.plot.extrapolation import AMBER, draw_extrapolation
 
 if TYPE_CHECKING:
     from lnkernel.experiments.toy import Cell
 
 EDGE = 5.0  # of the training interval
-NEAR = 100.0  # up to here the horizontal axis is linear throughout
+NEAR = 100.0  # up to here both axes are linear throughout
+ROOM = 1.25  # of such an axis above the largest rkhs bound of a row
 
 
 def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
@@ -34,10 +35,20 @@ def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
             ax.set_title(variant.title, color=variant.colour)
         for ax, target in zip(panels[:, 0], targets, strict=True):
             ax.set_ylabel(f"{target}\noutput")
+            if reach <= NEAR:
+                ax.set_ylim(*_limits([cell for cell in cells if cell.target == target]))
         for ax in panels[:-1].flat:
             ax.set_xlabel("")
-        figure.legend(handles=_handles(), loc="outside lower center", ncols=3)
+        figure.legend(handles=_handles(sharp=reach > NEAR), loc="outside lower center", ncols=3)
     return figure_path(folder, name)
+
+
+def _limits(cells: list[Cell]) -> tuple[float, float]:
+    """Of an axis that shows the rkhs bounds, or without one what the networks output nearby."""
+    finite = [cell.bounds["rkhs"] for cell in cells if np.isfinite(cell.bounds["rkhs"])]
+    nearby = [np.abs(cell.outputs[:, np.abs(cell.x) <= NEAR]).max() for cell in cells]
+    largest = ROOM * max(finite or nearby)
+    return -largest, largest
 
 
 def _panel(ax: Any, cell: Cell, reach: float) -> None:
@@ -53,21 +64,22 @@ def _panel(ax: Any, cell: Cell, reach: float) -> None:
         outputs=cell.outputs[:, inside],
         color=cell.variant.colour,
     )
+    ax.set_xlim(-reach, reach)
     ax.axvspan(-EDGE, EDGE, color="0.92", lw=0, zorder=0)
     if np.isinf(cell.C):
         ax.text(0.5, 0.03, "C = ∞: no bound", transform=ax.transAxes, ha="center", fontsize=7)
+    if reach <= NEAR:
+        return
     largest = float(np.abs(cell.y).max())
     ax.set_yscale("symlog", linthresh=largest)
     powers = 10.0 ** np.arange(math.ceil(math.log10(largest) - 0.01), 7)
     ax.yaxis.set_major_locator(FixedLocator([*-powers, 0.0, *powers]))
     ax.yaxis.set_minor_locator(NullLocator())
-    if reach > NEAR:
-        ax.set_xscale("symlog", linthresh=EDGE)
-        ax.set_xticks([-1e4, -1e2, 0, 1e2, 1e4])
-    ax.set_xlim(-reach, reach)
+    ax.set_xscale("symlog", linthresh=EDGE)
+    ax.set_xticks([-1e4, -1e2, 0, 1e2, 1e4])
 
 
-def _handles() -> list[Any]:
+def _handles(sharp: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -75,7 +87,7 @@ def _handles() -> list[Any]:
         Line2D([], [], color="0.3", label="trained networks, mean"),
         Patch(color="0.3", alpha=0.25, lw=0, label="its 95 % confidence band"),
         Line2D([], [], color="black", lw=0.9, ls=(0, (4, 2)), label="infinite width, mean"),
-        Line2D([], [], color="#444444", lw=0.9, ls="--", label="±B(D), rkhs"),
-        Line2D([], [], color="#444444", lw=0.9, ls=":", label="±B(D), sharp"),
+        Line2D([], [], color=AMBER, label="±B(D), rkhs"),
+        *[Line2D([], [], color=AMBER, ls=":", label="±B(D), sharp")] * sharp,
         Patch(color="0.92", lw=0, label="where the data are"),
     ]

@@ -14,8 +14,8 @@ from lnkernel.errors import InputError
 from lnkernel.gp.posterior import posterior
 from lnkernel.plot.bound import on_a_line
 
-BLUE, GREY = "#0072b2", "#444444"
-FORMS = {"rkhs": "--", "sharp": ":"}
+BLUE, AMBER = "#0072b2", "#e69f00"
+FORMS = {"rkhs": "-", "sharp": ":"}
 
 
 def extrapolation(
@@ -53,7 +53,7 @@ def extrapolation(
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import numpy as np, lnkernel as lnk
-    >>> arch, X = lnk.mlp(norm="first", width=16), np.linspace(-5, 5, 9)[:, None]
+    >>> arch, X = lnk.mlp(hidden=1, norm="first", width=16), np.linspace(-5, 5, 9)[:, None]
     >>> x = np.linspace(-50, 50, 101)
     >>> trained = lnk.finite.train_ensemble(arch, X, np.sin(X[:, 0]), seeds=3, steps=20)
     >>> sorted(lnk.plot.extrapolation(arch, X, np.sin(X[:, 0]), x, outputs=trained(x[:, None])))
@@ -107,7 +107,7 @@ def draw_extrapolation(
     for form, value in bounds.items():
         if math.isfinite(value):
             artists[form] = [
-                ax.axhline(side * value, color=GREY, ls=FORMS[form], lw=0.9, label=label)
+                ax.axhline(side * value, color=AMBER, ls=FORMS[form], lw=1.2, label=label)
                 for side, label in ((1, f"±B(D), {form}"), (-1, None))
             ]
     ax.set_xlabel("$x$")

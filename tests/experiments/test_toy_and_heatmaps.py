@@ -1,0 +1,82 @@
+"""The experiments on a line: registered, small, resumed, and in their quick versions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.errors import InputError
+from lnkernel.experiments import REGISTRY, heatmaps, toy
+from lnkernel.experiments.folder import Folder, seeds_from
+from lnkernel.experiments.variants import VARIANTS
+
+
+def test_the_registry_finds_every_module() -> None:
+    assert {"toy", "heatmaps"} <= set(REGISTRY)
+    assert all(name == experiment.name for name, experiment in REGISTRY.items())
+
+
+def test_unknown_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rows: expected an option of the experiment toy"):
+        REGISTRY["toy"].run(tmp_path, rows=3)
+
+
+def test_the_paper_s_setting() -> None:
+    plan = toy.Plan(seeds_from(0, None, 5))
+    assert (len(toy.POINTS), toy.POINTS[0], toy.POINTS[-1]) == (100, -5, 5)
+    assert (plan.steps, plan.width, plan.hidden, toy.LEARNING_RATE) == (3000, 128, 2, 1e-3)
+    assert [variant.norm for variant in VARIANTS] == [None, "first", "last", "all"]
+    x = toy.points()
+    assert (x[0], x[-1]) == (-1e4, 1e4) and np.allclose(x, -x[::-1])
+
+
+def test_a_cell_is_what_the_library_computes(tmp_path: Path) -> None:
+    """Trained anew by hand, and taken from the folder the second time."""
+    variant = VARIANTS[1]
+    plan = toy.Plan([7, 8], steps=3, width=4, hidden=1, variants=[variant])
+    folder = Folder(tmp_path, "toy", quick=True, progress=False)
+    cell = toy.compute(folder, plan)[0]
+    arch, X = lnk.mlp(hidden=1, width=4, norm="first"), toy.POINTS[:, None]
+    trained = lnk.finite.train_ensemble(
+        arch, X, np.sin(toy.POINTS), seeds=[7, 8], steps=3, parameterization="standard"
+    )
+    at = cell.x[:, None]
+    assert np.array_equal(cell.outputs, np.asarray(trained(at))[..., 0])
+    assert cell.rmse == pytest.approx(
+        np.sqrt(np.mean((np.asarray(trained(X))[..., 0] - cell.y) ** 2, axis=1)).mean(), rel=1e-4
+    )
+    assert cell.bounds["rkhs"] == lnk.bound(arch, X, cell.y).rkhs
+    assert np.abs(cell.mean).max() <= cell.bounds["rkhs"] <= cell.bounds["sharp"]
+    again = Folder(tmp_path, "toy", quick=True, progress=False)
+    assert np.array_equal(toy.compute(again, plan)[0].outputs, cell.outputs)
+    assert all(piece["stored"] for piece in again.finish()["pieces"])
+
+
+def test_heatmaps_pair(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "heatmaps", quick=True, progress=False)
+    (pair,) = heatmaps.compute(folder, [0, 1], 3, [VARIANTS[0]])
+    x = np.array([[-25.0], [0.0], [25.0]])
+    assert np.array_equal(pair.exact, lnk.ntk(lnk.mlp(hidden=2))(x))
+    assert 0 < pair.error < 0.5 and pair.empirical.shape == (3, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "figures"), [("toy", 2), ("heatmaps", 1)])
+def test_quick_versions(name: str, figures: int, tmp_path: Path) -> None:
+    """Whole experiments: all files are there, and the second time nothing is computed."""
+    page = REGISTRY[name].run(tmp_path, quick=True, progress=False)
+    assert len(list(tmp_path.glob("*.png"))) == len(list(tmp_path.glob("*.pdf"))) == figures
+    assert page.read_text().count("data:image/png") == figures
+    (table,) = tmp_path.glob("*.csv")
+    assert len(list(csv.reader(table.open()))) == (13 if name == "toy" else 5)
+    start = time.perf_counter()
+    REGISTRY[name].run(tmp_path, quick=True, progress=False)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert all(piece["stored"] for piece in manifest["pieces"])
+    assert time.perf_counter() - start < 30
