@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.arch import Activation, Node, Parallel
+from lnkernel.arch import Activation, Dense, GroupNorm, Identity, LayerNorm, Node, RMSNorm
 from lnkernel.arch.flow import Kind, State, walk
 from lnkernel.bound import growth as asymptotics
 from lnkernel.bound.digits import at_most
@@ -19,6 +19,8 @@ from lnkernel.bound.search import Peak, highest
 from lnkernel.errors import InputError
 from lnkernel.gram.kernel import Kernel, ntk
 
+# those of the proof that Θ(x, x) never decreases in |x|
+PROVED = (Dense, Activation, Identity, LayerNorm, RMSNorm, GroupNorm)
 # A square wave has mean 0, so that its mean square is its variance too: one profile
 # serves for LayerNorm on the raw input and for everything else.
 SQUARE_WAVE = np.asarray([1.0, -1.0, 1.0, -1.0])
@@ -152,9 +154,12 @@ def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
 
 
 def is_monotone(arch: Node) -> bool:
-    """Whether it is a theorem that Θ(x, x) never decreases in |x|: no sum, no trainable bias."""
-    return not any(
-        isinstance(layer, Parallel) or getattr(layer, "bias", False)
+    """Whether it is a theorem that Θ(x, x) never decreases in |x|: no sum, no trainable bias.
+
+    A layer that is not among those of the proof (docs/bound.md) has none.
+    """
+    return all(
+        isinstance(layer, PROVED) and not getattr(layer, "bias", False)
         for _, layer, _ in walk(arch, State(Kind.INPUT))
     )
 
