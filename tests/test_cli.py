@@ -1,80 +1,19 @@
-"""The command line: `lnkernel demo` and its help."""
+"""The command line: its help, its errors, `lnkernel reproduce`."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shlex
-import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 
-import lnkernel as lnk
 from lnkernel import cli
 from lnkernel.cli import reproduce
 from lnkernel.cli.command import Command
-from lnkernel.demo import Size
-from lnkernel.experiments.toy import Plan
-from lnkernel.experiments.variants import VARIANTS
-
-
-class Demo(NamedTuple):
-    code: int
-    text: str
-    folder: Path
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """One run of the smallest size, into a folder that does not exist yet."""
-    folder = tmp_path_factory.mktemp("cli") / "new" / "folder"
-    networks = Plan([0, 1], steps=2, width=4, hidden=1, variants=VARIANTS[:2])
-    smallest = Size(networks, kernel_seeds=(0, 1), kernel_points=5)
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as text:
-        patch.setattr("lnkernel.demo.Size", lambda: smallest)
-        code = cli.main(["demo", "--out", str(folder)])
-    return Demo(code, text.getvalue(), folder)
-
-
-def test_demo_succeeds(demo: Demo) -> None:
-    assert demo.code == 0
-
-
-def test_demo_prints_both_diagonals(demo: Demo) -> None:
-    """With |x|² = r it is 6r + 0.06 without a norm, and 3.03 everywhere with one."""
-    rows = [line.split() for line in demo.text.splitlines() if line.strip()[:1].isdigit()]
-    norms = [0.0, *(10.0**power for power in range(7))]
-    assert [float(row[0]) for row in rows] == norms
-    assert rows[-1][0] == "1e+06"
-    assert [float(row[1]) for row in rows] == pytest.approx([6 * r * r + 0.06 for r in norms], 1e-9)
-    assert [float(row[2]) for row in rows] == pytest.approx([3.03] * len(norms), 1e-9)
-
-
-def test_demo_prints_outputs_and_bound(demo: Demo) -> None:
-    rows = [line.split() for line in demo.text.splitlines()]
-    found = {row[0]: [float(value) for value in row[1:]] for row in rows if row[:1] == ["sinusoid"]}
-    x = np.linspace(-5, 5, 100)[:, None]
-    b = lnk.bound(lnk.mlp(hidden=1, norm="first"), x, np.sin(x[:, 0]))
-    assert len(found["sinusoid"]) == 3 and found["sinusoid"][-1] == pytest.approx(b.rkhs, rel=1e-3)
-
-
-def test_demo_writes_pictures_and_a_page(demo: Demo) -> None:
-    for name in ("extrapolation.png", "extrapolation-far.png", "heatmaps.png"):
-        picture = (demo.folder / name).read_bytes()
-        width, height = struct.unpack(">II", picture[16:24])
-        assert picture.startswith(b"\x89PNG\r\n\x1a\n") and picture[-8:-4] == b"IEND"
-        assert len(picture) > 10_000 and width > 1000 and height > 400
-        assert (demo.folder / name).with_suffix(".pdf").read_bytes().startswith(b"%PDF")
-    page = demo.folder / "report.html"
-    assert page.read_text().count("data:image/png;base64,") == 3
-    assert demo.text.rstrip().endswith(str(page))
-
 
 HELP = {
     "--help": (

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lnkernel as lnk
 from lnkernel.errors import InputError
-from lnkernel.experiments import REGISTRY, heatmaps, toy
-from lnkernel.experiments.folder import Folder, seeds_from
+from lnkernel.experiments import REGISTRY, toy
+from lnkernel.experiments.folder import seeds_from
 from lnkernel.experiments.variants import VARIANTS
 
 
@@ -34,36 +33,6 @@ def test_the_paper_s_setting() -> None:
     assert [variant.norm for variant in VARIANTS] == [None, "first", "last", "all"]
     x = toy.points()
     assert (x[0], x[-1]) == (-1e4, 1e4) and np.allclose(x, -x[::-1])
-
-
-def test_a_cell_is_what_the_library_computes(tmp_path: Path) -> None:
-    """Trained anew by hand, and taken from the folder the second time."""
-    variant = VARIANTS[1]
-    plan = toy.Plan([7, 8], steps=3, width=4, hidden=1, variants=[variant])
-    folder = Folder(tmp_path, "toy", quick=True, progress=False)
-    cell = toy.compute(folder, plan)[0]
-    arch, X = lnk.mlp(hidden=1, width=4, norm="first"), toy.POINTS[:, None]
-    trained = lnk.finite.train_ensemble(
-        arch, X, np.sin(toy.POINTS), seeds=[7, 8], steps=3, parameterization="standard"
-    )
-    at = cell.x[:, None]
-    assert np.array_equal(cell.outputs, np.asarray(trained(at))[..., 0])
-    assert cell.rmse == pytest.approx(
-        np.sqrt(np.mean((np.asarray(trained(X))[..., 0] - cell.y) ** 2, axis=1)).mean(), rel=1e-4
-    )
-    assert cell.bounds["rkhs"] == lnk.bound(arch, X, cell.y).rkhs
-    assert np.abs(cell.mean).max() <= cell.bounds["rkhs"] <= cell.bounds["sharp"]
-    again = Folder(tmp_path, "toy", quick=True, progress=False)
-    assert np.array_equal(toy.compute(again, plan)[0].outputs, cell.outputs)
-    assert all(piece["stored"] for piece in again.finish()["pieces"])
-
-
-def test_heatmaps_pair(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, "heatmaps", quick=True, progress=False)
-    (pair,) = heatmaps.compute(folder, [0, 1], 3, [VARIANTS[0]])
-    x = np.array([[-25.0], [0.0], [25.0]])
-    assert np.array_equal(pair.exact, lnk.ntk(lnk.mlp(hidden=2))(x))
-    assert 0 < pair.error < 0.5 and pair.empirical.shape == (3, 3)
 
 
 @pytest.mark.slow

@@ -53,10 +53,10 @@ def extrapolation(
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> import numpy as np, lnkernel as lnk
-    >>> arch, X = lnk.mlp(hidden=1, norm="first", width=16), np.linspace(-5, 5, 9)[:, None]
+    >>> arch, X = lnk.mlp(hidden=1, norm="first"), np.linspace(-5, 5, 9)[:, None]
     >>> x = np.linspace(-50, 50, 101)
-    >>> trained = lnk.finite.train_ensemble(arch, X, np.sin(X[:, 0]), seeds=3, steps=20)
-    >>> sorted(lnk.plot.extrapolation(arch, X, np.sin(X[:, 0]), x, outputs=trained(x[:, None])))
+    >>> outputs = [np.tanh(x), np.tanh(2 * x)]  # or train_ensemble(arch, X, y)(x[:, None])
+    >>> sorted(lnk.plot.extrapolation(arch, X, np.tanh(X[:, 0]), x, outputs=outputs))
     ['band', 'data', 'mean', 'networks', 'rkhs', 'sharp']
     """
     import matplotlib.pyplot as plt
