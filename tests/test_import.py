@@ -96,6 +96,7 @@ def _public() -> dict[str, Any]:
     """Every public name, those of the public modules included."""
     names = {name: getattr(lnk, name) for name in lnk.__all__}
     names |= {f"plot.{name}": getattr(lnk.plot, name) for name in lnk.plot.__all__}
+    names |= {f"datasets.{name}": getattr(lnk.datasets, name) for name in lnk.datasets.__all__}
     names |= {f"finite.{name}": getattr(lnk.finite, name) for name in lnk.finite.__all__}
     names |= {f"sklearn.{name}": getattr(lnk.sklearn, name) for name in lnk.sklearn.__all__}
     classes = inspect.getmembers(lnk.errors, inspect.isclass)
@@ -121,7 +122,7 @@ WITHOUT_EXAMPLE = TYPES | MODULES | {name for name in PUBLIC if name.startswith(
 WITHOUT_EXAMPLE |= {
     f"finite.{name}"
     for name in ("Comparison", "Ensemble", "Estimate", "Network", "Row", "Training")
-}
+} | {"datasets.Faces", "datasets.Proteins"}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC.keys() - WITHOUT_EXAMPLE))

@@ -92,7 +92,7 @@ def infinite_network(split: Split, norm: str | None, rows: int, validation: int)
         made = posterior(arch, *fitted, noise=noise)
         return r_squared(y[others], made.mean(x[others])), made
 
-    noise, score, best = climb(fit, start=0.3)
+    noise, score, best = climb(fit, start=0.1)
     found = {"noise": noise, "validation": score, "rows": len(fitted[0])}
     return _predictions(split, best.mean) | {name: np.array(value) for name, value in found.items()}
 
