@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import time
 from pathlib import Path
@@ -43,7 +42,7 @@ def test_quick_versions(name: str, figures: int, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.png"))) == len(list(tmp_path.glob("*.pdf"))) == figures
     assert page.read_text().count("data:image/png") == figures
     (table,) = tmp_path.glob("*.csv")
-    assert len(list(csv.reader(table.open()))) == (13 if name == "toy" else 5)
+    assert len(table.read_text().splitlines()) == (13 if name == "toy" else 5)
     start = time.perf_counter()
     REGISTRY[name].run(tmp_path, quick=True, progress=False)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
