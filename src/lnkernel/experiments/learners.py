@@ -19,6 +19,7 @@ from lnkernel.gp.posterior import Posterior, posterior
 
 Predictions = dict[str, np.ndarray]
 CHECKPOINT_EVERY = 100  # steps: a minute or less of the slowest training
+START = 0.1  # the first noise that is tried
 FACTOR = 10**0.5  # between two noises that are tried
 ROUNDS = 100  # of boosting
 
@@ -92,7 +93,7 @@ def infinite_network(split: Split, norm: str | None, rows: int, validation: int)
         made = posterior(arch, *fitted, noise=noise)
         return r_squared(y[others], made.mean(x[others])), made
 
-    noise, score, best = climb(fit, start=0.1)
+    noise, score, best = climb(fit, START)
     found = {"noise": noise, "validation": score, "rows": len(fitted[0])}
     return _predictions(split, best.mean) | {name: np.array(value) for name, value in found.items()}
 

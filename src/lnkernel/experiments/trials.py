@@ -52,7 +52,8 @@ class Trials:
         def make(part: Split, seed: int, scratch: Path) -> Predictions:
             return learners.infinite_network(part, variant.norm, rows, validation)
 
-        settings = {"norm": variant.norm, "rows": rows, "validation": validation}
+        noise = {"start": learners.START, "factor": learners.FACTOR, "validation": validation}
+        settings = {"norm": variant.norm, "rows": rows, "noise": noise}
         made = self._each(f"infinite-{variant.name}", settings, make)
         noises = sorted({f"{float(one['noise']):.2g}" for one in made})
         note = f"{rows} training rows, noise {' or '.join(noises)}"
