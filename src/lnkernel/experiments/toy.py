@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,7 +117,7 @@ def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
     trained = folder.piece(
         f"{name}-trained",
         {**where, **plan.settings, "seeds": plan.seeds},
-        lambda scratch: _trained(arch, y, x, plan, scratch),
+        lambda scratch: _trained(arch, y, x, plan),
     )
     limit = folder.piece(f"{name}-limit", where, lambda scratch: _limit(arch, y, x))
     return Cell(
@@ -135,7 +134,7 @@ def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
     )
 
 
-def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: Plan, scratch: Path) -> dict[str, Any]:
+def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: Plan) -> dict[str, Any]:
     ensemble = train_ensemble(
         arch,
         POINTS[:, None],
