@@ -94,6 +94,7 @@ def test_row_of_the_table(part: Split) -> None:
     assert (row["R² in domain"], row["± (in domain)"], row["seeds"]) == (0.5, 0.5, 2)
     assert row["published R² out of domain"] == ".31 ± .02"
     assert row["note"] == "a note"
+    assert list(result.shown().values())[1:3] == [".500 ± .500", ".31 ± .02"]
     assert [line["R² out of domain"] for line in by_seed([result], [7, 8])] == [1, 0]
 
 

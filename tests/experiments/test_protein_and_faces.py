@@ -77,6 +77,7 @@ def test_faces(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     report = REGISTRY["utkface"].run(out, seeds=1, quick=True, progress=False, features=faces)
     rows = _table(out)
     assert [row["published R² out of domain"] for row in rows] == [".47 ± .03"]
+    assert rows[0]["published R² in domain"] == "≈ .66 to .68"
     assert all("QUICK RUN" in row["note"] for row in rows)
     assert all("another backbone: ResNet-50" in row["note"] for row in rows)
     assert "1 of the paper's 10 seeds" in rows[0]["note"]

@@ -92,10 +92,19 @@ def r_squared(y: np.ndarray, predicted: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Published:
-    """R² of the paper as (value, ±), in domain and out of it."""
+    """R² of the paper as (value, ±), in domain and out of it.
+
+    `inside_words` are for where it gives a range: the value is then the middle.
+    """
 
     inside: tuple[float, float | None]
     outside: tuple[float, float | None]
+    inside_words: str = ""
+
+    def words(self, where: str) -> str:
+        """As the paper prints it."""
+        given = self.inside_words if where == "inside" else ""
+        return given or in_words(*getattr(self, where))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +128,17 @@ class Result:
         cells: dict[str, Any] = {"method": self.method, "seeds": len(self.splits)}
         for where, words in (("outside", "out of domain"), ("inside", "in domain")):
             mean, error = summary(self.scores(where))
-            theirs = getattr(self.published, where) if self.published else None
             cells[f"R² {words}"] = mean
             cells[f"± ({words})"] = error
-            cells[f"published R² {words}"] = in_words(*theirs) if theirs else ""
+            cells[f"published R² {words}"] = self.published.words(where) if self.published else ""
+        return cells | {"note": self.note}
+
+    def shown(self) -> dict[str, Any]:
+        """The same for a reader, in fewer columns."""
+        cells: dict[str, Any] = {"method": self.method}
+        for where, words in (("outside", "out of domain"), ("inside", "in domain")):
+            cells[f"R² {words}"] = in_words(*summary(self.scores(where)), digits=3)
+            cells[f"published {words}"] = self.published.words(where) if self.published else ""
         return cells | {"note": self.note}
 
 
@@ -165,11 +181,12 @@ def summary(values: np.ndarray) -> tuple[float, float | None]:
     return float(values.mean()), error
 
 
-def in_words(value: float, error: float | None) -> str:
-    """As in the paper.
+def in_words(value: float, error: float | None, digits: int = 2) -> str:
+    """Without the zeros before the point, as in the paper.
 
-    >>> in_words(0.5, 0.02), in_words(0.67, None)
-    ('.50 ± .02', '≈ .67')
+    >>> in_words(0.5, 0.02), in_words(0.67, None), in_words(-1.25, 0.1, digits=3)
+    ('.50 ± .02', '.67', '−1.250 ± .100')
     """
-    mean = f"{value:.2f}".replace("0.", ".")
-    return f"≈ {mean}" if error is None else f"{mean} ± {f'{error:.2f}'.replace('0.', '.')}"
+    parts = [f"{part:.{digits}f}" for part in (abs(value), error) if part is not None]
+    words = " ± ".join(part.removeprefix("0") for part in parts)
+    return f"−{words}" if value < 0 else words

@@ -39,13 +39,12 @@ def report_of(folder: Folder, proteins: Proteins, results: Sequence[Result], pla
         "it what the paper gives.",
         "A point for each method, in domain and out of domain.",
     )
-    rows = [result.row() for result in results]
-    write_table(folder, "table", rows)
+    write_table(folder, "table", [result.row() for result in results])
     write_table(folder, "seeds", by_seed(results, plan.seeds))
     report.table(
-        rows,
+        [result.shown() for result in results],
         f"R², mean ± standard error over {len(plan.seeds)} seeds, each with a split and a start of "
-        "its own (`table.csv`; each seed: `seeds.csv`). The paper has ten seeds.",
+        "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
     )
     report.heading("What is predicted out of domain")
     report.figure(
@@ -72,11 +71,12 @@ def report_of(folder: Folder, proteins: Proteins, results: Sequence[Result], pla
 
 def _setting(report: Report, proteins: Proteins, results: Sequence[Result], plan: Plan) -> None:
     part = results[0].splits[0]
+    few = "" if plan.most is None else " of them in a quick run"
     twice, of = repeated(part), len(part.inside.y)
     report.paragraph(
         f"Of {len(proteins.y)} proteins {len(part.outside.y)} have F1 ≥ 20,000 and are out of "
         f"domain. Of the others each seed draws 90 % at random for training "
-        f"({len(part.train.y)} rows) and is tested in domain on the rest. Inputs and targets are "
+        f"({len(part.train.y)} rows{few}) and is tested in domain on the rest. Inputs and targets are "
         "standardised by the mean and the deviation of the training rows; R² is of the RMSD itself. "
         f"The data have equal rows: {twice} of the {of} in-domain test rows of the first seed are "
         "also among its training rows, for every method alike."

@@ -39,13 +39,12 @@ def report_of(folder: Folder, faces: Faces, results: Sequence[Result], plan: Pla
         "it what the paper gives.",
         "A point for each variant, in domain and out of domain.",
     )
-    rows = [result.row() for result in results]
-    write_table(folder, "table", rows)
+    write_table(folder, "table", [result.row() for result in results])
     write_table(folder, "seeds", by_seed(results, plan.seeds))
     report.table(
-        rows,
+        [result.shown() for result in results],
         f"R², mean ± standard error over {len(plan.seeds)} seeds, each with a split and a start of "
-        "its own (`table.csv`; each seed: `seeds.csv`). The paper has ten seeds.",
+        "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
     )
     report.heading("What is predicted out of domain")
     report.figure(
