@@ -1,8 +1,8 @@
 """Sums over the points in blocks of rows, so small that what a block needs stays in the cache.
 
 A full-batch step on 40,000 points streams every activation of every layer through memory, forwards
-and backwards; in blocks of a few thousand rows the matrix products set the pace on a CPU, twice as
-fast. A GPU has the memory for it, and wants the large products.
+and backwards; in blocks of a few thousand rows it stays in a CPU's cache, and takes less time.
+A GPU has the memory for it, and wants the large products.
 """
 
 from __future__ import annotations
