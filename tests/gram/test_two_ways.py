@@ -12,13 +12,23 @@ import lnkernel as lnk
 from lnkernel.gram import direct
 
 TABLE = cases.architectures()
-SOME = ["relu 2", "LN first", "LN after", "scale and bias", "RMS", "residual", "general 1.5"]
+SOME = [
+    "relu 2",
+    "GroupNorm 2",
+    "LN first",
+    "LN after",
+    "scale and bias",
+    "RMS",
+    "residual",
+    "general 1.5",
+]
 
 
 def points() -> np.ndarray:
-    """With copies, near copies, multiples, antipodes and norms from 1e-3 to 1e3."""
+    """With copies, near copies, multiples, antipodes, norms from 1e-3 to 1e3 and of 1e-150."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(120, 5)) * np.geomspace(1e-3, 1e3, 120)[:, None]
+    lengths = np.concatenate([np.geomspace(1e-3, 1e3, 115), np.full(5, 1e-150)])
+    x = rng.normal(size=(120, 5)) * lengths[:, None]
     near = x[:10] * (1 + 1e-9 * rng.normal(size=(10, 5)))
     return np.concatenate([x, x[:5], near, 3 * x[5:10], -x[10:15], -near])
 

@@ -13,6 +13,7 @@ import jax
 from lnkernel.arch import (
     Activation,
     Dense,
+    GroupNorm,
     Identity,
     LayerNorm,
     Node,
@@ -59,15 +60,16 @@ def needs_difference(arch: Node) -> bool:
     """Whether the rules need the relative difference of the lengths, or the lengths will do.
 
     Where two inputs are short beside the first bias, the lengths leave few digits of the small
-    angle between them. That matters if later layers widen it again: a degree other than 1 does, and
-    a LayerNorm on features. Sums and RMSNorm compare the differences of several parts.
+    angle between them. That matters if later layers widen it again: a degree other than 1 does, a
+    LayerNorm on features, and a GroupNorm, whose outputs in small groups are next to signs. Sums
+    and RMSNorm compare the differences of several parts.
     """
     rows = list(walk(arch, State(Kind.INPUT)))
     if any(isinstance(layer, Activation) and layer.degree != 1 for _, layer, _ in rows):
         return True
     if any(isinstance(x, LayerNorm) and state.kind is Kind.FEATURES for _, x, state in rows):
         return True
-    return any(isinstance(layer, (Parallel, RMSNorm)) for _, layer, _ in rows)
+    return any(isinstance(layer, (Parallel, RMSNorm, GroupNorm)) for _, layer, _ in rows)
 
 
 def needs_range(arch: Node) -> bool:
