@@ -269,10 +269,10 @@ print(abs(post.mean(x[:50]) - x[:50, 0]).max())
 def test_the_memory_that_factorising_takes(n: int, most: int, bytes_per_entry: int) -> None:
     """A second copy would show as a second matrix: of 128 MB, of 3.2 GB.
 
-    The tiles of the kernel and LAPACK's work space take some 40 MB, whatever n is.
+    The tiles of the kernel and LAPACK's work space take some 40 to 60 MB, whatever n is.
     """
     command = [sys.executable, "-c", PEAK, str(n), str(most)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     peak, error = map(float, said.stdout.split())
-    assert (bytes_per_entry - 1) * n * n < peak < bytes_per_entry * n * n + 60e6
+    assert (bytes_per_entry - 1) * n * n < peak < bytes_per_entry * n * n + 100e6
     assert error < 1e-8
