@@ -1,6 +1,6 @@
 """The claim: every kernel is exact to a few units in the last place, wherever the inputs lie.
 
-    python -m benchmarks.accuracy            # all networks, some 20 minutes
+    python -m benchmarks.accuracy            # all networks, half an hour or more
     python -m benchmarks.accuracy --quick    # one of each kind, a minute or two
 
 Errors are relative to sqrt(Theta(x,x) Theta(x2,x2)), and likewise for K, against an evaluation
