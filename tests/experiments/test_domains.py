@@ -142,11 +142,17 @@ def test_climb_ends_at_the_top(best: float) -> None:
     assert len(tried) < 10
 
 
-def test_network_goes_on_where_it_was(part: Split, tmp_path: Path) -> None:
+def test_networks_each_on_its_split(part: Split, tmp_path: Path) -> None:
     recipe = Recipe(steps=30, learning_rate=1e-2, width=8)
-    first = learners.network(part, "first", recipe, 5, tmp_path / "a", progress=False)
-    again = learners.network(part, "first", recipe, 5, tmp_path / "a", progress=False)
-    other = learners.network(part, "first", recipe, 6, tmp_path / "b", progress=False)
-    np.testing.assert_array_equal(first["inside"], again["inside"])
-    assert (first["inside"] != other["inside"]).any()
-    assert abs(first["inside"].mean() - part.train.y.mean()) < 2  # in the targets' unit
+    other = Split(part.train._replace(y=-part.train.y), part.inside, part.outside)
+
+    def made(splits: list[Split], seeds: list[int], scratch: str) -> np.ndarray:
+        folder = tmp_path / scratch
+        return learners.networks(splits, "first", recipe, seeds, folder, progress=False)["inside"]
+
+    both = made([part, other], [5, 6], "a")
+    assert both.shape == (2, len(part.inside.y))
+    np.testing.assert_array_equal(both, made([part, other], [5, 6], "a"))  # from the checkpoint
+    alone = [made([part], [5], "b")[0], made([other], [6], "c")[0]]
+    np.testing.assert_allclose(both, alone, rtol=1e-4, atol=1e-4)  # float32, 30 steps of Adam
+    assert abs(both[0].mean() - part.train.y.mean()) < 2  # in the targets' unit

@@ -46,6 +46,51 @@ def test_members_are_trained_as_if_alone(parameterization: str, batch_size: int 
         np.testing.assert_allclose(together.networks[2](FAR), together(FAR)[2], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_each_on_its_own_data(batch_size: int | None) -> None:
+    """As if each were alone with its data, and predicting at its own points."""
+    seeds, optimizer = [3, 0], optax.adam(0.01)
+    inputs, targets = np.stack([X, 2 * X + 1]), np.stack([Y, Y**2])
+    together = lnk.finite.train_ensemble(
+        ARCH, inputs, targets, seeds, optimizer, 40, batch_size=batch_size, dtype=jnp.float64
+    )
+    with jax.enable_x64(True):
+        points = np.stack([FAR, -FAR])
+        for i, seed in enumerate(seeds):
+            alone = lnk.finite.train_ensemble(
+                ARCH,
+                inputs[i],
+                targets[i],
+                [seed],
+                optimizer,
+                40,
+                batch_size=batch_size,
+                dtype=jnp.float64,
+            )
+            np.testing.assert_allclose(alone.losses[0], together.losses[i], rtol=1e-9)
+            np.testing.assert_allclose(alone.loss[0], together.loss[i], rtol=1e-9)
+            np.testing.assert_allclose(alone(FAR)[0], together(FAR)[i], rtol=0, atol=1e-10)
+            np.testing.assert_allclose(alone(points[i])[0], together(points)[i], rtol=0, atol=1e-10)
+
+
+def test_as_many_data_sets_as_networks() -> None:
+    with pytest.raises(lnk.errors.InputError, match="data for each of the 3 networks"):
+        lnk.finite.train_ensemble(ARCH, np.stack([X, X]), np.stack([Y, Y]), 3, steps=1)
+    with pytest.raises(lnk.errors.InputError, match="data for each of the 2 networks"):
+        lnk.finite.train_ensemble(ARCH, np.stack([X, X]), Y, 2, steps=1)
+    ensemble = lnk.finite.train_ensemble(ARCH, X, Y, 2, steps=1)
+    with pytest.raises(lnk.errors.InputError, match="points for each of the 2 networks"):
+        ensemble(np.stack([FAR] * 3))
+
+
+def test_divergence_tells_the_network_with_its_own_data() -> None:
+    inputs, targets = np.stack([X, 100 * X]), np.stack([Y, Y])
+    with pytest.raises(lnk.errors.DivergedError, match="network 1"):
+        lnk.finite.train_ensemble(
+            lnk.mlp(hidden=1, width=16), inputs, targets, 2, optax.sgd(0.01), 50
+        )
+
+
 def test_outputs_mean_and_spread() -> None:
     one = lnk.finite.train_ensemble(ARCH, X, Y, 4, steps=5)
     out = one(FAR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,15 +47,20 @@ class Recipe:
         }
 
 
-def network(
-    split: Split, norm: str | None, recipe: Recipe, seed: int, scratch: Path, progress: bool
+def networks(
+    splits: Sequence[Split],
+    norm: str | None,
+    recipe: Recipe,
+    seeds: Sequence[int],
+    scratch: Path,
+    progress: bool,
 ) -> Predictions:
-    """What one trained network predicts. All seeds of a variant share one compiled program."""
+    """What trained networks predict, each trained on its own split, all in one program."""
     ensemble = train_ensemble(
         mlp(hidden=2, width=recipe.width, norm=norm),
-        split.train.x,
-        split.targets,
-        seeds=[seed],
+        np.stack([split.train.x for split in splits]),
+        np.stack([split.targets for split in splits]),
+        seeds=list(seeds),
         optimizer=optax.adam(recipe.learning_rate),
         steps=recipe.steps,
         batch_size=recipe.batch_size,
@@ -64,7 +69,9 @@ def network(
         checkpoint_every=CHECKPOINT_EVERY if recipe.batch_size is None else recipe.steps,
         progress=None if progress else False,
     )
-    return _predictions(split, ensemble.mean)
+    outputs = ensemble(np.stack([_tests(split) for split in splits]))[..., 0]
+    each = [_in_units(split, out) for split, out in zip(splits, outputs, strict=True)]
+    return {name: np.stack([one[name] for one in each]) for name in each[0]}
 
 
 def boosted_trees(split: Split) -> Predictions:
@@ -116,7 +123,14 @@ def climb(fit: Callable[[float], tuple[float, Any]], start: float) -> tuple[floa
 
 
 def _predictions(split: Split, outputs: Callable[[np.ndarray], Any]) -> Predictions:
-    """For both tests, in one call, because every number of points is compiled anew."""
-    tests = np.concatenate([split.inside.x, split.outside.x])
-    inside, outside = np.split(split.in_units(outputs(tests)), [len(split.inside.x)])
+    return _in_units(split, outputs(_tests(split)))
+
+
+def _tests(split: Split) -> np.ndarray:
+    """The inputs of both tests, for one call: every number of points is compiled anew."""
+    return np.concatenate([split.inside.x, split.outside.x])
+
+
+def _in_units(split: Split, outputs: Any) -> Predictions:
+    inside, outside = np.split(split.in_units(outputs), [len(split.inside.x)])
     return {"inside": inside, "outside": outside}

@@ -1,4 +1,4 @@
-"""Methods of regression on the split of every seed: one resumable piece for each pair."""
+"""Methods of regression on the splits of all seeds, in resumable pieces."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ class Trials:
     note: str
 
     def networks(self, variant: Variant, recipe: Recipe, published: Published) -> Result:
-        """Trained networks."""
+        """Trained networks, those of all seeds in one program and one piece."""
 
-        def make(part: Split, seed: int, scratch: Path) -> Predictions:
+        def make(scratch: Path) -> Predictions:
             progress = self.folder.progress
-            return learners.network(part, variant.norm, recipe, seed, scratch, progress)
+            return learners.networks(
+                self.splits, variant.norm, recipe, self.seeds, scratch, progress
+            )
 
-        settings = {**recipe.settings, "norm": variant.norm}
-        made = self._each(f"network-{variant.name}", settings, make)
+        settings = {**recipe.settings, "norm": variant.norm, "seeds": self.seeds}
+        data = [_fingerprint(part) for part in self.splits]
+        name = f"networks-{variant.name}"
+        piece = self.folder.piece(name, {**settings, "data": data}, make)
+        made = [{name: values[i] for name, values in piece.items()} for i in range(len(self.seeds))]
         note = f"Adam at {recipe.learning_rate:g}, {recipe.steps} steps"
         return self._result(variant.label, variant.colour, made, published, note)
 
@@ -67,8 +72,7 @@ class Trials:
         make: Callable[[Split, int, Path], Predictions],
     ) -> list[dict[str, Any]]:
         def piece(seed: int, part: Split) -> dict[str, Any]:
-            arrays = (part.train.x, part.train.y, part.inside.x, part.outside.x)
-            known = {**settings, "seed": seed, "data": fingerprint(*arrays)}
+            known = {**settings, "seed": seed, "data": _fingerprint(part)}
             return self.folder.piece(f"{name}-{seed}", known, lambda at: make(part, seed, at))
 
         pairs = list(zip(self.seeds, self.splits, strict=True))
@@ -79,3 +83,7 @@ class Trials:
     ) -> Result:
         notes = "; ".join(part for part in (self.note, note) if part)
         return Result(method, colour, self.splits, made, published, notes)
+
+
+def _fingerprint(part: Split) -> str:
+    return fingerprint(part.train.x, part.train.y, part.inside.x, part.outside.x)

@@ -100,9 +100,10 @@ class Checkpoints:
 def identity(learner: Learner, start: State, x: Any, y: Any, seeds: list[int]) -> Identity:
     """What makes a run this very run. The number of steps is no part of it: a run can go on."""
     one = jax.tree.map(lambda leaf: leaf[0], start)
+    point = x[0, :1] if learner.own_data else x[:1]
     return {
         "data": digest(np.asarray(x), np.asarray(y)),
-        "network": digest(trace_text(learner.outputs, one.params, one.rest, x[:1])),
+        "network": digest(trace_text(learner.outputs, one.params, one.rest, point)),
         "optimizer": digest(optimizer_text(learner.optimizer, one.params)),
         "batch size": str(learner.batches.size),
         "seeds": str(seeds),

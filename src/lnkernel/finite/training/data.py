@@ -15,11 +15,17 @@ LOST = 1e-3  # of a column's spread, lost by rounding
 
 
 class TrainingData(NamedTuple):
-    """Inputs and targets in the precision of the network."""
+    """Inputs and targets in the precision of the network, for all networks or each its own."""
 
-    x: np.ndarray  # (n, ...)
-    y: np.ndarray  # (n, k)
-    one_output: bool  # whether y came as (n,)
+    x: np.ndarray  # (n, ...) or (networks, n, ...)
+    y: np.ndarray  # (n, k) or (networks, n, k)
+    one_output: bool  # whether y came as (n,), or as that for each
+    own: bool = False
+
+    @property
+    def points(self) -> int:
+        """How many a network is trained on."""
+        return self.y.shape[-2]
 
 
 def as_training_data(X: Any, y: Any, dtype: Any) -> TrainingData:
@@ -31,6 +37,30 @@ def as_training_data(X: Any, y: Any, dtype: Any) -> TrainingData:
     _warn_of_scale("X", data.x, dtype)
     _warn_of_scale("y", data.y, dtype)
     return TrainingData(inputs.reshape(shape), targets, data.one_output)
+
+
+def is_of_each(X: Any) -> bool:
+    """Whether these are inputs (networks, n, d), for each network its own."""
+    try:
+        return np.ndim(X) == 3
+    except ValueError:  # rows of different lengths: whoever checks the numbers says so
+        return False
+
+
+def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
+    """The same for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
+    if not is_of_each(X):
+        return as_training_data(X, y, dtype)
+    if len(X) != networks or np.shape(y)[:1] != (networks,):
+        raise InputError(
+            "X and y",
+            f"data for each of the {networks} networks, along the first axis of both",
+            f"{np.shape(X)} and {np.shape(y)}",
+            "Give (n, d) and (n,) for all networks alike, or as many data sets as seeds",
+        )
+    each = [as_training_data(*pair, dtype) for pair in zip(X, y, strict=True)]
+    inputs, targets, one_output, _ = zip(*each, strict=True)
+    return TrainingData(np.stack(inputs), np.stack(targets), one_output[0], own=True)
 
 
 def converted(name: str, values: np.ndarray, dtype: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ from lnkernel.finite.network import network
 from lnkernel.finite.seeds import as_seeds
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_training_data, converted
+from lnkernel.finite.training.data import as_ensemble_data, converted, is_of_each
 from lnkernel.finite.training.prepare import prepared
 from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
 from lnkernel.gp.data import as_inputs
@@ -45,14 +45,16 @@ class Ensemble:
         return f"Ensemble(seeds={many}, steps={steps}, loss={self.loss.mean():.3g})"
 
     def __call__(self, x: Any) -> Any:
-        """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision."""
-        points = as_inputs(x, self._dimension)
+        """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision.
+
+        x (seeds, m, d) are points for each network of its own.
+        """
         was_on, dtype = x64_is_on(), self.losses.dtype
-        inputs = converted("x", points, dtype)
+        inputs = converted("x", self._points(x), dtype)
         with jax.enable_x64(dtype == np.float64):
             parts = [
-                predicted(self._learner, self._state, inputs[start : start + ROWS])
-                for start in range(0, len(inputs), ROWS)
+                predicted(self._learner, self._state, inputs[..., start : start + ROWS, :])
+                for start in range(0, inputs.shape[-2], ROWS)
             ]
             outputs = jnp.concatenate(parts, axis=1)
         return handed_out(outputs, was_on) if dtype == np.float64 else outputs
@@ -84,6 +86,18 @@ class Ensemble:
             ]
             return [nnx.merge(self._learner.graph, s.params, s.rest) for s in states]
 
+    def _points(self, x: Any) -> np.ndarray:
+        if not is_of_each(x):
+            return as_inputs(x, self._dimension)
+        if len(x) != len(self.seeds):
+            raise InputError(
+                "x",
+                f"points for each of the {len(self.seeds)} networks, along the first axis",
+                f"shape {np.shape(x)}",
+                "Give (m, d) for points that are the same for all",
+            )
+        return np.stack([as_inputs(points, self._dimension) for points in x])
+
     def _as_targets(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_output else values
 
@@ -112,8 +126,8 @@ def train_ensemble(
 
     Args:
         arch: the network.
-        X: inputs, (n, d).
-        y: targets, (n,) or, for k outputs, (n, k).
+        X: inputs, (n, d); or (seeds, n, d), where each network has data of its own.
+        y: targets, (n,) or, for k outputs, (n, k); or those for each, (seeds, n) or (seeds, n, k).
         seeds: how many networks, with the seeds 0, 1, ...; or a list of seeds.
         optimizer: of optax, any; by default `optax.adam(1e-3)`.
         steps: of the optimizer.
@@ -135,11 +149,11 @@ def train_ensemble(
     check_optimizer(optimizer)
     known, precision = as_seeds(seeds, 1), precision_of(dtype)
     with jax.enable_x64(precision == np.float64):
-        data = as_training_data(X, y, precision)
+        data = as_ensemble_data(X, y, len(known), precision)
         settings = settings_of(
-            len(data.x), steps, batch_size, checkpoint, checkpoint_every, progress
+            data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
-        d = as_inputs(X, data.x.shape[-1]).shape[1]
+        d = data.x.shape[-1]
         graph, params, rest = _stacked(
             [
                 network(

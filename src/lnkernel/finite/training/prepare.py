@@ -39,8 +39,8 @@ def prepared(
     """
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     one = jax.tree.map(lambda leaf: leaf[0], params)
-    batches = Batches(len(x), settings.batch_size or len(x))
-    learner = Learner(graph, wrt, recognised(optimizer, one), batches, rows)
+    batches = Batches(data.points, settings.batch_size or data.points)
+    learner = Learner(graph, wrt, recognised(optimizer, one), batches, rows, data.own)
     start = started(learner, params, rest)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
@@ -63,12 +63,12 @@ def prepared(
 
 def _check_outputs(learner: Learner, start: State, x: Any, y: Any) -> None:
     one = jax.tree.map(lambda leaf: leaf[0], start)
-    some = x[: learner.batches.size]
+    some = (x[0] if learner.own_data else x)[: learner.batches.size]
     made, _ = jax.eval_shape(learner.outputs, one.params, one.rest, some)
-    if made.shape[1] != y.shape[1]:
+    if made.shape[-1] != y.shape[-1]:
         raise InputError(
             "y",
             f"as many outputs as the network has, {made.shape[1]}",
-            f"{y.shape[1]} for each point",
+            f"{y.shape[-1]} for each point",
             "Give the last layer of the network as many outputs as y has columns",
         )

@@ -45,6 +45,16 @@ class Learner(NamedTuple):
     optimizer: optax.GradientTransformationExtraArgs
     batches: Batches
     rows: int | None = None  # at a time, in steps that see all points; None is all of them
+    own_data: bool = False  # whether x and y have the networks along their first axis, too
+
+    @property
+    def data_axis(self) -> int | None:
+        """Of x and y, for `jax.vmap` over the networks."""
+        return 0 if self.own_data else None
+
+    def first(self, x: Array, points: int) -> Array:
+        """The first so many points, of each network if each has its own."""
+        return x[:, :points] if self.own_data else x[:points]
 
     def outputs(self, params: Any, rest: Any, x: Array) -> tuple[Array, Any]:
         """f(x) as (n, k), and the other variables as this call left them."""
@@ -124,10 +134,11 @@ def advanced(
 
     Args:
         keys: one for each network, (networks,).
+        x, y: the data, with the networks along the first axis if each has its own.
         limit: of the loss of each network, (networks,).
     """
     orders = jax.vmap(learner.batches.order, (0, None))(keys, start)
-    steps = jax.vmap(learner.step, (0, 0, 0, None, None, None))
+    steps = jax.vmap(learner.step, (0, 0, 0, None, learner.data_axis, learner.data_axis))
 
     def goes_on(carry: Any) -> Array:
         done, healthy = carry[0], carry[1]
@@ -150,19 +161,23 @@ def losses_on_all(learner: Learner, state: State, x: Array, y: Array) -> Array:
     """The loss of each network on all points, in batches: (networks,)."""
     batches = learner.batches
 
-    def part(network: State, step: Array) -> Array:
+    def part(network: State, x: Array, y: Array, step: Array) -> Array:
         some, targets, weights = learner.batch(x, y, jnp.arange(batches.points), step)
         counts = weights > 0
         return learner.loss(network.params, network.rest, some, targets, counts)[0]
 
-    def whole(network: State) -> Array:
-        parts = jax.lax.map(partial(part, network), jnp.arange(batches.per_epoch))
+    def whole(network: State, x: Array, y: Array) -> Array:
+        parts = jax.lax.map(partial(part, network, x, y), jnp.arange(batches.per_epoch))
         return jnp.sum(parts)
 
-    return jax.vmap(whole)(state)
+    return jax.vmap(whole, (0, learner.data_axis, learner.data_axis))(state, x, y)
 
 
 @partial(jax.jit, static_argnames="learner")
 def predicted(learner: Learner, state: State, x: Array) -> Array:
-    """The outputs of each network: (networks, n, k)."""
-    return jax.vmap(lambda one: learner.outputs(one.params, one.rest, x)[0])(state)
+    """The outputs of each network, at x (n, d) or each at its own (networks, n, d): (networks, n, k)."""
+
+    def one(network: State, x: Array) -> Array:
+        return learner.outputs(network.params, network.rest, x)[0]
+
+    return jax.vmap(one, (0, 0 if x.ndim == 3 else None))(state, x)

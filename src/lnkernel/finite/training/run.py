@@ -118,7 +118,8 @@ class Run:
         """The loss at the start or that of predicting 0, whichever is larger: (networks,)."""
         first = self._losses(self.start)
         largest = np.finfo(first.dtype).max / BLOWN_UP
-        return np.minimum(np.maximum(first, 0.5 * np.square(self.y).sum()), largest)
+        squares = np.square(self.y).sum(axis=(-2, -1))  # of each network's own targets, if any
+        return np.minimum(np.maximum(first, 0.5 * squares), largest)
 
     def _diverged(self, step: int, losses: np.ndarray) -> DivergedError:
         worst = int(np.argmax(np.where(np.isfinite(losses), losses, np.inf)))
@@ -128,7 +129,7 @@ class Run:
             worst,
             float(losses[worst]),
             float(self._losses(self.start)[worst]),
-            len(self.x),
+            self.learner.batches.points,
             limit=stability.max_learning_rate(self.learner, self.start, self.x),
             rate=stability.plain_rate(self.learner, one),
         )

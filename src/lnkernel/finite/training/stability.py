@@ -26,7 +26,7 @@ def max_learning_rate(learner: Learner, state: State, x: Array) -> float | None:
     With mini-batches, of the loss that the first batch estimates.
     """
     batches = learner.batches
-    largest = np.asarray(_largest_eigenvalues(learner, state, x[: batches.size]))
+    largest = np.asarray(_largest_eigenvalues(learner, state, learner.first(x, batches.size)))
     value = float(largest.max()) * batches.points / batches.size
     return 2 / value if np.isfinite(value) and value > 0 else None
 
@@ -35,7 +35,7 @@ def max_learning_rate(learner: Learner, state: State, x: Array) -> float | None:
 def _largest_eigenvalues(learner: Learner, state: State, x: Array) -> Array:
     """λ_max of J Jᵀ by the power method, of each network: (networks,)."""
 
-    def one(network: State) -> Array:
+    def one(network: State, x: Array) -> Array:
         def outputs(params: Any) -> Array:
             return learner.outputs(params, network.rest, x)[0]
 
@@ -53,7 +53,7 @@ def _largest_eigenvalues(learner: Learner, state: State, x: Array) -> Array:
         v = jax.lax.fori_loop(0, ITERATIONS, improved, start / jnp.linalg.norm(start))
         return jnp.linalg.norm(applied(v))
 
-    return jax.vmap(one)(state)
+    return jax.vmap(one, (0, learner.data_axis))(state, x)
 
 
 def plain_rate(learner: Learner, params: Any) -> float | None:
