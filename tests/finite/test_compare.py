@@ -202,7 +202,7 @@ def test_identical_networks_have_no_finite_z(found: lnk.finite.Comparison) -> No
         ({"widths": (8.0,)}, "widths: expected integers, at least 2"),
         (
             {"x_eval": np.ones((3, 2))},
-            r"x_eval: expected the dimension of X, 1, got shape \(3, 2\)",
+            r"x_eval: expected the dimension of the training inputs, 1, got shape \(3, 2\)",
         ),
         ({"x_eval": [1.0]}, "x_eval: expected a 2-D array"),
         ({"x_eval": [[np.nan]]}, "x_eval: expected finite numbers"),

@@ -88,6 +88,9 @@ def test_data_on_the_wrong_scale(case: str) -> None:
         lnk.finite.train_ensemble(ARCH, x, y, 1, steps=2)
     assert caught[0].filename == __file__  # the warning points at the call
     with pytest.warns(DataScaleWarning, match=message) as caught:
+        lnk.finite.train_ensemble(ARCH, np.stack([x]), np.stack([y]), 1, steps=2)
+    assert caught[0].filename == __file__
+    with pytest.warns(DataScaleWarning, match=message) as caught:
         lnk.finite.train(lnk.finite.network(ARCH, 1, rngs=0), x, y, optax.adam(1e-3), 2)
     assert caught[0].filename == __file__
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from lnkernel.datasets import Proteins
 from lnkernel.experiments import domain_figures as figures
-from lnkernel.experiments.domains import Result, by_seed, repeated
+from lnkernel.experiments.domain_report import add_quick_notice, add_scores
+from lnkernel.experiments.domains import Result, repeated
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import write_table
 
 if TYPE_CHECKING:
     from lnkernel.experiments.protein import Plan
@@ -28,24 +28,9 @@ def report_of(folder: Folder, proteins: Proteins, results: Sequence[Result], pla
         "Beside them: XGBoost, and the infinitely wide networks themselves.",
     )
     if plan.most is not None:
-        report.paragraph(
-            f"This is a quick run, on {plan.most} training rows with {plan.recipe.steps} steps: it "
-            "shows that everything works, and its numbers are not to be held against the paper's."
-        )
+        add_quick_notice(report, f"on {plan.most} training rows with {plan.recipe.steps} steps")
     report.heading("R², ours beside the published")
-    report.figure(
-        figures.scores(folder, "scores", results),
-        "R² in and out of the domain: the mean over the seeds with its standard error, and below "
-        "it what the paper gives.",
-        "A point for each method, in domain and out of domain.",
-    )
-    write_table(folder, "table", [result.row() for result in results])
-    write_table(folder, "seeds", by_seed(results, plan.seeds))
-    report.table(
-        [result.shown() for result in results],
-        f"R², mean ± standard error over {len(plan.seeds)} seeds, each with a split and a start of "
-        "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
-    )
+    add_scores(report, folder, results, plan.seeds)
     report.heading("What is predicted out of domain")
     report.figure(
         figures.histograms(folder, "predictions", results, RMSD),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from lnkernel.datasets import Faces
 from lnkernel.experiments import domain_figures as figures
-from lnkernel.experiments.domains import Result, by_seed
+from lnkernel.experiments.domain_report import add_quick_notice, add_scores
+from lnkernel.experiments.domains import Result
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import write_table
 
 if TYPE_CHECKING:
     from lnkernel.experiments.utkface import Plan
@@ -24,28 +24,13 @@ def report_of(folder: Folder, faces: Faces, results: Sequence[Result], plan: Pla
         "people whom UTKFace calls White, Black, Asian and Indian, and are asked about its Others.",
     )
     if plan.most is not None:
-        report.paragraph(
-            f"This is a quick run, on {plan.most} training faces for {plan.epochs} epochs: it shows "
-            "that everything works, and its numbers are not to be held against the paper's."
-        )
+        add_quick_notice(report, f"on {plan.most} training faces for {plan.epochs} epochs")
     report.heading("R², ours beside the published")
     report.paragraph(
         f"The features are of this backbone: {faces.backbone}. The paper's is a ResNet-18, so where "
         "they differ the rows compare the variants with each other, not one number with another."
     )
-    report.figure(
-        figures.scores(folder, "scores", results),
-        "R² in and out of the domain: the mean over the seeds with its standard error, and below "
-        "it what the paper gives.",
-        "A point for each variant, in domain and out of domain.",
-    )
-    write_table(folder, "table", [result.row() for result in results])
-    write_table(folder, "seeds", by_seed(results, plan.seeds))
-    report.table(
-        [result.shown() for result in results],
-        f"R², mean ± standard error over {len(plan.seeds)} seeds, each with a split and a start of "
-        "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
-    )
+    add_scores(report, folder, results, plan.seeds)
     report.heading("What is predicted out of domain")
     report.figure(
         figures.histograms(folder, "predictions", results, "age / years", columns=2),

@@ -19,8 +19,8 @@ from lnkernel.finite.descent import descent
 from lnkernel.finite.estimate import weighted_slope
 from lnkernel.finite.seeds import as_seeds, shown
 from lnkernel.finite.training.arguments import positive_integer, precision_of
+from lnkernel.gp.data import as_inputs
 from lnkernel.gp.posterior import posterior
-from lnkernel.gram.boundary import as_points
 
 
 def compare(
@@ -81,7 +81,7 @@ def compare(
     precision = precision_of(dtype)
     limit = posterior(arch, X, y)
     data = limit._fit.data
-    points = _as_evaluation(x_eval, data.x.shape[1])
+    points = as_inputs(x_eval, data.x.shape[1], "x_eval")
     limits = bound(arch, X, y)
     task = Task(
         arch,
@@ -132,15 +132,3 @@ def _as_widths(widths: Any) -> list[int]:
             "The theory is that of wide networks: choose e.g. widths=(64, 256, 1024)",
         )
     return sorted({int(width) for width in given})
-
-
-def _as_evaluation(x_eval: Any, dimension: int) -> np.ndarray:
-    points = np.asarray(as_points("x_eval", x_eval))
-    if points.shape[1] != dimension:
-        raise InputError(
-            "x_eval",
-            f"the dimension of X, {dimension}",
-            f"shape {tuple(points.shape)}",
-            "Give x_eval the columns that X has",
-        )
-    return points

@@ -14,6 +14,7 @@ import numpy as np
 from flax import nnx
 
 from lnkernel.errors import InputError
+from lnkernel.finite.training.arguments import check_module
 from lnkernel.finite.training.data import converted
 from lnkernel.gram.boundary import as_points, inside_jit, is_traced
 
@@ -66,13 +67,7 @@ def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, l
     The precision is that of the parameters, whatever JAX's setting: float64 if one of them is, and
     float32 otherwise.
     """
-    if not isinstance(network, nnx.Module):
-        raise InputError(
-            "network",
-            "a flax.nnx.Module",
-            f"{network!r} of type {type(network).__name__}",
-            "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
-        )
+    check_module(network)
     graph, params, *(rest,) = nnx.split(network, nnx.Param, ...)
     if is_traced(params, inputs) or inside_jit():
         raise InputError(

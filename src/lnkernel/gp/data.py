@@ -64,15 +64,15 @@ def as_targets(y: Any, n: int) -> np.ndarray:
     return np.array(as_points("y", given.reshape(n, -1))).reshape(shape)
 
 
-def as_inputs(x: Any, dimension: int) -> np.ndarray:
+def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
     """Inputs to predict at, of the dimension of the training inputs."""
-    points = np.asarray(as_points("x", x))
+    points = np.asarray(as_points(name, x))
     if points.shape[1] != dimension:
         raise InputError(
-            "x",
+            name,
             f"the dimension of the training inputs, {dimension}",
             f"shape {tuple(points.shape)}",
-            "Give x the columns that X has",
+            f"Give {name} the columns that X has",
         )
     return points
 

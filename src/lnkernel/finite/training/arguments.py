@@ -1,4 +1,4 @@
-"""The arguments that `train` and `train_ensemble` share, checked."""
+"""The arguments that several functions share, checked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optax
+from flax import nnx
 
 from lnkernel.errors import InputError
 from lnkernel.finite.network import DTYPES
@@ -69,4 +70,14 @@ def check_optimizer(optimizer: Any) -> None:
             "an optimizer of optax",
             f"{optimizer!r} of type {type(optimizer).__name__}",
             "Write e.g. optimizer=optax.adam(1e-3), or optax.sgd(rate) for gradient descent",
+        )
+
+
+def check_module(network: Any) -> None:
+    if not isinstance(network, nnx.Module):
+        raise InputError(
+            "network",
+            "a flax.nnx.Module",
+            f"{network!r} of type {type(network).__name__}",
+            "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
         )

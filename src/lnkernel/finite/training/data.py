@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,14 +29,17 @@ class TrainingData(NamedTuple):
         return self.y.shape[-2]
 
 
-def as_training_data(X: Any, y: Any, dtype: Any) -> TrainingData:
-    """The data, checked and converted, with a warning if its scale makes training hopeless."""
+def as_training_data(X: Any, y: Any, dtype: Any, stacklevel: int = 3) -> TrainingData:
+    """The data, checked and converted, with a warning if its scale makes training hopeless.
+
+    The warning points `stacklevel` calls above: at the user's, if this is called by what he calls.
+    """
     shape = np.shape(X)
     flat = np.reshape(X, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else X
     data = as_data(flat, y)
     inputs, targets = converted("X", data.x, dtype), converted("y", data.y, dtype)
-    _warn_of_scale("X", data.x, dtype)
-    _warn_of_scale("y", data.y, dtype)
+    _warn_of_scale("X", data.x, dtype, stacklevel + 1)
+    _warn_of_scale("y", data.y, dtype, stacklevel + 1)
     return TrainingData(inputs.reshape(shape), targets, data.one_output)
 
 
@@ -50,7 +54,7 @@ def is_of_each(X: Any) -> bool:
 def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
     """The same for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
     if not is_of_each(X):
-        return as_training_data(X, y, dtype)
+        return as_training_data(X, y, dtype, stacklevel=4)
     if len(X) != networks or np.shape(y)[:1] != (networks,):
         raise InputError(
             "X and y",
@@ -58,7 +62,7 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
             f"{np.shape(X)} and {np.shape(y)}",
             "Give (n, d) and (n,) for all networks alike, or as many data sets as seeds",
         )
-    each = [as_training_data(*pair, dtype) for pair in zip(X, y, strict=True)]
+    each = map(as_training_data, X, y, repeat(dtype), repeat(4))
     inputs, targets, one_output, _ = zip(*each, strict=True)
     return TrainingData(np.stack(inputs), np.stack(targets), one_output[0], own=True)
 
@@ -77,7 +81,7 @@ def converted(name: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     return made
 
 
-def _warn_of_scale(name: str, values: np.ndarray, dtype: Any) -> None:
+def _warn_of_scale(name: str, values: np.ndarray, dtype: Any, stacklevel: int) -> None:
     largest, spread = np.abs(values).max(axis=0), values.std(axis=0)
     lost = np.finfo(dtype).eps * largest > LOST * spread
     blurred = np.flatnonzero(lost & (spread > 0))
@@ -88,7 +92,7 @@ def _warn_of_scale(name: str, values: np.ndarray, dtype: Any) -> None:
             f"{name}: column {column} has numbers up to {largest[column]:.3g} that differ by about "
             f"{spread[column]:.3g}, and {np.dtype(dtype)} tells them apart only roughly. {remedy}",
             DataScaleWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     elif largest.max() > LARGE:
         warnings.warn(
@@ -96,5 +100,5 @@ def _warn_of_scale(name: str, values: np.ndarray, dtype: Any) -> None:
             "order 1 for inputs of order 1, so that learning rates and numbers of steps that are "
             f"usual will not do. {remedy}",
             DataScaleWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

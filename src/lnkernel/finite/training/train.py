@@ -13,7 +13,7 @@ from flax import nnx
 
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.seeds import as_seeds
-from lnkernel.finite.training.arguments import check_optimizer, settings_of
+from lnkernel.finite.training.arguments import check_module, check_optimizer, settings_of
 from lnkernel.finite.training.data import as_training_data
 from lnkernel.finite.training.prepare import prepared
 from lnkernel.finite.training.program import taken_apart
@@ -80,13 +80,7 @@ def train(
     >>> result.network is net, result.losses.shape, result.loss < 0.1
     (True, (300,), True)
     """
-    if not isinstance(network, nnx.Module):
-        raise InputError(
-            "network",
-            "a flax.nnx.Module",
-            f"{network!r} of type {type(network).__name__}",
-            "Make one by lnkernel.finite.network(arch, in_dim, rngs=0)",
-        )
+    check_module(network)
     check_optimizer(optimizer)
     graph, params, rest = taken_apart(network, wrt)
     dtype = _precision(network, params)
