@@ -43,7 +43,9 @@ def documented() -> set[int]:
 
 
 @pytest.mark.parametrize(
-    "module", [lnk, lnk.datasets, lnk.finite, lnk.plot, lnk.sklearn], ids=lambda m: m.__name__
+    "module",
+    [lnk, lnk.datasets, lnk.finite, lnk.plot, lnk.sklearn, lnk.stax],
+    ids=lambda m: m.__name__,
 )
 def test_every_public_name_has_an_entry_in_the_reference(module: ModuleType) -> None:
     public = {name: getattr(module, name) for name in module.__all__}

@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
-MODULES = {"datasets", "errors", "finite", "plot", "sklearn"}
+MODULES = {"datasets", "errors", "finite", "plot", "sklearn", "stax"}
 
 
 def test_what_the_design_names_is_public() -> None:
@@ -99,6 +99,7 @@ def _public() -> dict[str, Any]:
     names |= {f"datasets.{name}": getattr(lnk.datasets, name) for name in lnk.datasets.__all__}
     names |= {f"finite.{name}": getattr(lnk.finite, name) for name in lnk.finite.__all__}
     names |= {f"sklearn.{name}": getattr(lnk.sklearn, name) for name in lnk.sklearn.__all__}
+    names |= {f"stax.{name}": getattr(lnk.stax, name) for name in lnk.stax.__all__}
     classes = inspect.getmembers(lnk.errors, inspect.isclass)
     return names | {f"errors.{name}": cls for name, cls in classes}
 
@@ -122,7 +123,7 @@ WITHOUT_EXAMPLE = TYPES | MODULES | {name for name in PUBLIC if name.startswith(
 WITHOUT_EXAMPLE |= {
     f"finite.{name}"
     for name in ("Comparison", "Ensemble", "Estimate", "Network", "Row", "Training")
-} | {"datasets.Faces", "datasets.Proteins"}
+} | {"datasets.Faces", "datasets.Proteins", "stax.predict"}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC.keys() - WITHOUT_EXAMPLE))

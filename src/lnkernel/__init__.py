@@ -77,6 +77,7 @@ __all__ = [
     "residual",
     "serial",
     "sklearn",
+    "stax",
     "sup_diagonal",
 ]
 
@@ -85,6 +86,7 @@ _ON_DEMAND = (
     "finite",
     "plot",
     "sklearn",
+    "stax",
 )  # what needs more than JAX is imported at its first use
 
 

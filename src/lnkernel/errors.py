@@ -70,6 +70,21 @@ class ArchitectureTextError(LnkernelError, ValueError):
         self.problem, self.place = problem, place
 
 
+class MissingLayerError(LnkernelError, AttributeError):
+    """A layer of neural-tangents' `stax` that this library does not have.
+
+    >>> from lnkernel import stax
+    >>> stax.Conv(64, (3, 3))
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.MissingLayerError: lnkernel.stax has no Conv: this library knows networks of \
+    Dense layers on points of shape (n, d), ...
+    """
+
+    def __init__(self, name: str, reason: str, remedy: str):
+        super().__init__(f"lnkernel.stax has no {name}: {reason}. {remedy}.", name=name)
+
+
 class InputError(LnkernelError, ValueError):
     """Data that a kernel cannot be evaluated on.
 

@@ -1,25 +1,18 @@
-"""Infinitely wide networks as scikit-learn regressors; needs the extra `lnkernel[sklearn]`."""
+"""Infinitely wide networks as scikit-learn regressors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lnkernel.arch import Node, mlp
-from lnkernel.arch.parse import parse
+from lnkernel.arch import Node
 from lnkernel.bound import Bound, bound
-from lnkernel.errors import InputError, MissingPackageError
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import posterior
-
-try:
-    from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as problem:
-    raise MissingPackageError("lnkernel.sklearn", "scikit-learn", "sklearn") from problem
-
-__all__ = ["NTKRegressor"]
+from lnkernel.sklearn.networks import as_network
 
 
 class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,7 +67,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         Posterior(kernel='ntk', points=2, dimension=1, outputs=1, noise=0.0)
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        self.arch_ = _network(self.arch)
+        self.arch_ = as_network(self.arch)
         if self.merge_duplicates and self.noise == 0:
             X, y = merge_duplicates(X, y)
         self.posterior_ = posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)
@@ -126,18 +119,3 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         if self._bound is None:
             self._bound = bound(self.arch_, *self._data, noise=self.noise)
         return self._bound
-
-
-def _network(arch: Any) -> Node:
-    if arch is None:
-        return mlp(hidden=2, norm="first")
-    if isinstance(arch, str):
-        return parse(arch)
-    if isinstance(arch, Node):
-        return arch
-    raise InputError(
-        "arch",
-        "a network or its text",
-        f"{arch!r} of type {type(arch).__name__}",
-        "Write e.g. lnkernel.mlp(hidden=2, norm='first')",
-    )

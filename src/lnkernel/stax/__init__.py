@@ -1,0 +1,48 @@
+"""For those who come from neural-tangents: its `stax`, as another way to write an architecture.
+
+`init_fn, apply_fn, kernel_fn = stax.serial(stax.Dense(512), stax.Relu(), stax.Dense(1))`. Every
+argument that is accepted means what it means there; whatever is not raises and says why.
+"""
+
+from typing import Any
+
+from lnkernel.stax import predict
+from lnkernel.stax.combinators import FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.kernel import Kernel
+from lnkernel.stax.layer import Layer
+from lnkernel.stax.layers import (
+    ABRelu,
+    Abs,
+    Dense,
+    Identity,
+    LayerNorm,
+    LeakyRelu,
+    Monomial,
+    RectifiedMonomial,
+    Relu,
+)
+from lnkernel.stax.missing import missing
+
+__all__ = [
+    "ABRelu",
+    "Abs",
+    "Dense",
+    "FanInSum",
+    "FanOut",
+    "Identity",
+    "Kernel",
+    "Layer",
+    "LayerNorm",
+    "LeakyRelu",
+    "Monomial",
+    "RectifiedMonomial",
+    "Relu",
+    "parallel",
+    "predict",
+    "repeat",
+    "serial",
+]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(name)

@@ -1,0 +1,127 @@
+"""Layers one after another, and side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lnkernel.arch import Identity, Node
+from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.stax.layer import Layer
+from lnkernel.stax.parts import Branches, Join, Split, is_whole
+
+
+def serial(*layers: Any) -> Layer:
+    """The layers one after another, the first one first.
+
+    A layer may also be a node of this library's own, such as `lnkernel.RMSNorm()`.
+
+    What has no closed form raises here, and not only when the kernel is computed.
+
+    >>> from lnkernel import stax
+    >>> block = stax.serial(stax.Dense(512, W_std=1.5), stax.LayerNorm(eps=0.0), stax.Relu())
+    >>> init_fn, apply_fn, kernel_fn = stax.serial(block, stax.Dense(1))
+    >>> kernel_fn([[1.0, 2.0], [3.0, 4.0]], None, "cov1").round(12).tolist()  # E relu(u)² = 1/2
+    [0.5, 0.5]
+    """
+    if not layers:
+        raise ArchitectureError("stax.serial", "", "it needs at least one layer", "Name one")
+    whole = [_as_layer("serial", place, layer) for place, layer in enumerate(layers)]
+    made = Layer(tuple(part for one in whole for part in one.parts), _common(whole))
+    if is_whole(made.parts):
+        _ = made.arch  # the errors of the architecture belong here
+    return made
+
+
+def repeat(layer: Any, n: int) -> Layer:
+    """The same layer n times, each with parameters of its own: `serial(*n * [layer])`.
+
+    For n = 0 it is `Identity()`.
+
+    >>> from lnkernel import stax
+    >>> block = stax.serial(stax.Dense(64), stax.Relu())
+    >>> len(stax.repeat(block, 10).arch.layers)
+    20
+    """
+    _check_number("n", n, least=0)
+    return serial(*n * [layer]) if n else Layer((Identity(),))
+
+
+def parallel(*layers: Any) -> Layer:
+    """A layer for each copy of the input, between `FanOut` and `FanInSum`.
+
+    >>> from lnkernel import stax
+    >>> block = stax.serial(stax.Relu(), stax.Dense(64))
+    >>> residual = stax.serial(
+    ...     stax.FanOut(2), stax.parallel(block, stax.Identity()), stax.FanInSum()
+    ... )
+    >>> residual.arch
+    parallel(serial(Relu(), Dense(width=64, W_std=1.0, b_std=0.0)), Identity())
+    """
+    if not layers:
+        raise ArchitectureError("stax.parallel", "", "it needs at least one layer", "Name one")
+    whole = [_as_layer("parallel", place, layer) for place, layer in enumerate(layers)]
+    return Layer((Branches(tuple(one.parts for one in whole)),), _common(whole))
+
+
+def FanOut(num: int) -> Layer:
+    """So many copies of the input, one for each layer of the `parallel` behind it.
+
+    >>> from lnkernel import stax
+    >>> one, other = stax.Dense(8), stax.serial(stax.Dense(8), stax.Relu(), stax.Dense(8))
+    >>> sum_of_both = stax.serial(stax.FanOut(2), stax.parallel(one, other), stax.FanInSum())
+    >>> len(sum_of_both.arch.branches)
+    2
+    """
+    _check_number("num", num, least=1)
+    return Layer((Split(num),))
+
+
+def FanInSum() -> Layer:
+    """The sum of the branches.
+
+    There it needs Gaussian branches; here one of them may end in an activation.
+
+    >>> from lnkernel import stax
+    >>> one = stax.serial(stax.Dense(8), stax.Relu())
+    >>> layer = stax.serial(stax.FanOut(2), stax.parallel(one, stax.Dense(8)), stax.FanInSum())
+    >>> layer.arch.branches[1]
+    Dense(width=8, W_std=1.0, b_std=0.0)
+    """
+    return Layer((Join(),))
+
+
+def _as_layer(name: str, place: int, layer: Any) -> Layer:
+    """A layer as it is, unpacked into its three functions, or as a node of an architecture."""
+    if isinstance(layer, Layer):
+        return layer
+    if isinstance(layer, Node):
+        return Layer((layer,))
+    if isinstance(layer, tuple) and len(layer) == 3:
+        owners = [getattr(function, "__self__", None) for function in layer]
+        if isinstance(owners[0], Layer) and all(owner is owners[0] for owner in owners):
+            return owners[0]
+    raise ArchitectureError(
+        f"stax.{name}",
+        f"argument {place}",
+        f"expected a layer of lnkernel.stax, got {layer!r} of type {type(layer).__name__}",
+        "Write e.g. stax.Relu(), with the brackets; layers of your own go into the library itself",
+    )
+
+
+def _common(layers: list[Layer]) -> str | None:
+    found = {layer.parameterization for layer in layers} - {None}
+    if len(found) > 1:
+        raise ArchitectureError(
+            "stax.Dense",
+            "",
+            f"its parameterization is {' here and '.join(sorted(map(repr, found)))} there",
+            "Take the same for all layers of a network",
+        )
+    return found.pop() if found else None
+
+
+def _check_number(name: str, number: Any, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise InputError(
+            name, f"an integer, at least {least}", repr(number), f"Choose {name} = {least} or more"
+        )

@@ -1,0 +1,105 @@
+"""What `kernel_fn` returns: an array, a namedtuple, or all that there is."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.gram.kernel import kernels, nngp, ntk
+
+if TYPE_CHECKING:
+    from lnkernel.stax.layer import Layer
+
+FIELDS = ("nngp", "ntk", "cov1", "cov2")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel:
+    """The kernels of a network at some points, each computed when it is first asked for.
+
+    `kernel_fn(x1, x2)` makes it. `nngp` and `ntk` are those between x1 and x2; `cov1` and `cov2`
+    are the NNGP kernels of the points of x1 and of x2 with themselves (`cov2` is None without x2).
+    Another `kernel_fn` takes it instead of points, and puts its layers on top.
+
+    >>> from lnkernel import stax
+    >>> _, _, kernel_fn = stax.serial(stax.Dense(8, W_std=2.0), stax.Relu())
+    >>> kernel = kernel_fn([[1.0, 2.0]])
+    >>> kernel
+    Kernel(1 x 1 points, serial(Dense(width=8, W_std=2.0, b_std=0.0), Relu()))
+    >>> stax.Dense(1).kernel_fn(kernel).nngp.round(12).tolist()  # 2² |x|²/2 halved by the ReLU
+    [[5.0]]
+    """
+
+    layer: Layer
+    x1: Any
+    x2: Any
+    full: bool  # whether cov1 and cov2 are matrices
+
+    @cached_property
+    def nngp(self) -> Any:
+        return nngp(self.layer.arch)(self.x1, self.x2)
+
+    @cached_property
+    def ntk(self) -> Any:
+        return ntk(with_ntk(self.layer).arch)(self.x1, self.x2)
+
+    @cached_property
+    def cov1(self) -> Any:
+        return self._covariance(self.x1)
+
+    @cached_property
+    def cov2(self) -> Any:
+        return None if self.x2 is None else self._covariance(self.x2)
+
+    def _covariance(self, x: Any) -> Any:
+        kernel = nngp(self.layer.arch)
+        return kernel(x) if self.full else kernel.diagonal(x)
+
+    def followed_by(self, layer: Layer, full: bool) -> Kernel:
+        from lnkernel.stax.combinators import serial
+
+        return Kernel(serial(self.layer, layer), self.x1, self.x2, self.full or full)
+
+    def __repr__(self) -> str:
+        n, m = len(self.x1), len(self.x1 if self.x2 is None else self.x2)
+        return f"Kernel({n} x {m} points, {self.layer.arch!r})"
+
+
+def names_of(get: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The fields asked for, in lower case, as neural-tangents reads them."""
+    names = (get,) if isinstance(get, str) else tuple(get)
+    low = tuple(name.lower() for name in names)
+    if not low or len(set(low)) < len(low) or not set(low) <= set(FIELDS):
+        raise InputError(
+            "get",
+            f"one or several different names of {', '.join(FIELDS)}",
+            repr(get),
+            'Write e.g. get="ntk" or get=("nngp", "ntk")',
+        )
+    return low
+
+
+def evaluated(kernel: Kernel, names: tuple[str, ...]) -> Any:
+    """These fields as a namedtuple; both kernels in one pass where both are asked for."""
+    fields = namedtuple("AnalyticKernel", names)  # type: ignore[misc]  # the fields vary
+    both = {}
+    if {"nngp", "ntk"} <= set(names):
+        layer = with_ntk(kernel.layer)
+        both = kernels(layer.arch)(kernel.x1, kernel.x2)._asdict()
+    return fields(*(both[name] if name in both else getattr(kernel, name) for name in names))
+
+
+def with_ntk(layer: Layer) -> Layer:
+    """The layer, if its tangent kernel is that of its limit."""
+    if layer.parameterization == "standard":
+        raise ArchitectureError(
+            "stax.Dense",
+            "",
+            'the NTK of parameterization="standard" grows with the width n, as n K + W_std² Θ at '
+            "every Dense, and is not in this library",
+            'Take parameterization="ntk", of which the untrained network is the same, or get="nngp"',
+        )
+    return layer

@@ -1,0 +1,87 @@
+"""What a layer of `stax` is made of: nodes of an architecture, and the three marks of branching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from lnkernel.arch import Identity, Node, parallel, serial
+from lnkernel.errors import ArchitectureError
+
+
+@dataclass(frozen=True)
+class Split:
+    """From here on there are so many copies of the state: `FanOut`."""
+
+    copies: int
+
+
+@dataclass(frozen=True)
+class Branches:
+    """A layer for each copy: `parallel`."""
+
+    layers: tuple[tuple[Part, ...], ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """The copies are added, and are one state again: `FanInSum`."""
+
+
+Part = Node | Split | Branches | Join
+
+
+def is_whole(parts: Sequence[Part]) -> bool:
+    """Whether the copies of the state are made and added within these parts."""
+    marks = [part for part in parts if not isinstance(part, Node)]
+    return not marks or (isinstance(marks[0], Split) and isinstance(marks[-1], Join))
+
+
+def folded(parts: Sequence[Part]) -> Node:
+    """The architecture of the parts, in which `Split`, `Branches`, `Join` together are one sum."""
+    nodes: list[Node] = []
+    copies: list[list[Node]] | None = None  # the layers that each copy has gone through
+    for part in parts:
+        if isinstance(part, Split):
+            if copies is not None:
+                _refuse("FanOut", "it copies what FanOut has copied already")
+            copies = [[] for _ in range(part.copies)]
+        elif isinstance(part, Branches):
+            if copies is None or len(copies) != len(part.layers):
+                _refuse("parallel", _numbers(copies, part))
+            for copy, layer in zip(copies, part.layers, strict=True):
+                copy.append(folded(layer))
+        elif isinstance(part, Join):
+            if copies is None:
+                _refuse("FanInSum", "there is nothing to add")
+            branches = [_composed(copy) for copy in copies]
+            nodes.append(branches[0] if len(branches) == 1 else parallel(*branches))
+            copies = None
+        else:
+            if copies is not None:
+                _refuse(type(part).__name__, "it acts on the copies of FanOut, which are several")
+            nodes.append(part)
+    if copies is not None:
+        _refuse("FanOut", "its copies are never added")
+    return _composed(nodes)
+
+
+def _composed(nodes: list[Node]) -> Node:
+    if not nodes:
+        return Identity()
+    return nodes[0] if len(nodes) == 1 else serial(*nodes)
+
+
+def _numbers(copies: list[list[Node]] | None, part: Branches) -> str:
+    came = "one input" if copies is None else f"{len(copies)} copies of the input"
+    return f"it has {len(part.layers)} layers, for {came}"
+
+
+def _refuse(layer: str, reason: str) -> NoReturn:
+    raise ArchitectureError(
+        f"stax.{layer}",
+        "",
+        reason,
+        "Write stax.serial(stax.FanOut(2), stax.parallel(one, other), stax.FanInSum())",
+    )

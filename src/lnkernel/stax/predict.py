@@ -1,0 +1,112 @@
+"""neural-tangents' `predict`, as far as `lnkernel.posterior` says the same."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lnkernel.errors import InputError
+from lnkernel.gp.posterior import KERNELS, Posterior, posterior
+from lnkernel.gram.kernel import Kernel
+from lnkernel.stax.kernel import with_ntk
+from lnkernel.stax.layer import Layer
+
+
+class Gaussian(NamedTuple):
+    """A prediction with `compute_cov=True`: mean (m, k) and covariance (m, m)."""
+
+    mean: Any
+    covariance: Any
+
+
+def gradient_descent_mse_ensemble(
+    kernel_fn: Any,
+    x_train: Any,
+    y_train: Any,
+    learning_rate: float = 1.0,
+    diag_reg: float = 0.0,
+    diag_reg_absolute_scale: bool = False,
+) -> Callable[..., Any]:
+    r"""Predictions of infinitely wide networks trained on the squared error, by `lnkernel.posterior`.
+
+    Args:
+        kernel_fn: of a network of `stax`.
+        x_train, y_train: the data, (n, d) and (n, k).
+        learning_rate: by which times are multiplied.
+        diag_reg: added to the diagonal of the Gram matrix, times its mean.
+        diag_reg_absolute_scale: whether it is added as it is, as `noise` of `lnkernel.posterior`.
+
+    Returns:
+        `predict_fn(t=None, x_test=None, get=None, compute_cov=False)`: the mean (m, k) at x_test,
+        float64. `t` is the time of gradient flow on $\frac{1}{2nk}\sum (f(x_i) - y_i)^2$, one or
+        several; None means convergence. `get` is "ntk", "nngp" or a tuple of these (None: both).
+        `compute_cov` gives mean and covariance, for "nngp" at convergence: for "ntk" ask
+        `lnkernel.posterior(...).ensemble_variance`. x_test=None means x_train, without `diag_reg`.
+
+    >>> from lnkernel import stax
+    >>> layer = stax.serial(stax.Dense(64, b_std=1.0), stax.LayerNorm(), stax.Relu(), stax.Dense(1))
+    >>> predict_fn = stax.predict.gradient_descent_mse_ensemble(
+    ...     layer.kernel_fn, [[1.0], [2.0]], [[0.0], [1.0]]
+    ... )
+    >>> predict_fn(x_test=[[2.0], [1e9]], get="ntk").round(3).tolist()
+    [[1.0], [1.36]]
+    """
+    layer = getattr(kernel_fn, "__self__", None)
+    if not isinstance(layer, Layer):
+        raise InputError(
+            "kernel_fn",
+            "the kernel_fn of a network of lnkernel.stax",
+            repr(kernel_fn),
+            "Take the third of init_fn, apply_fn, kernel_fn = stax.serial(...)",
+        )
+
+    @cache
+    def fitted(which: str) -> Posterior:
+        arch = (with_ntk(layer) if which == "ntk" else layer).arch
+        mean = 1.0 if diag_reg_absolute_scale else np.mean(Kernel(arch, (which,)).diagonal(x_train))
+        post: Posterior = posterior(arch, x_train, y_train, which, diag_reg * float(mean))
+        return post
+
+    def predict_fn(
+        t: Any = None, x_test: Any = None, get: Any = None, compute_cov: bool = False
+    ) -> Any:
+        names = _names(("nngp", "ntk") if get is None else get)
+        if x_test is None and diag_reg:
+            raise InputError(
+                "x_test", "points, because diag_reg is not 0", "None", "Give x_test=x_train"
+            )
+        if compute_cov and (t is not None or "ntk" in names):
+            raise InputError(
+                "compute_cov",
+                'False, except for get="nngp" at t=None',
+                f"True for get={get!r}, t={t!r}",
+                "Ask lnkernel.posterior(arch, X, y), .at(t), for its ensemble_variance(x)",
+            )
+        points = x_train if x_test is None else x_test
+        rate = learning_rate / np.size(y_train)
+        made = [_prediction(fitted(name), t, rate, points, compute_cov) for name in names]
+        if isinstance(get, str):
+            return made[0]
+        return namedtuple("Gaussians", names)(*made)
+
+    return predict_fn
+
+
+def _prediction(post: Posterior, t: Any, rate: float, points: Any, compute_cov: bool) -> Any:
+    if t is None:
+        mean = post.mean(points)
+        return Gaussian(mean, post.covariance(points)) if compute_cov else mean
+    times = np.asarray(t, float)
+    means = [np.asarray(post.at(time).mean(points)) for time in rate * times.ravel()]
+    return np.stack(means).reshape(*times.shape, *means[0].shape)
+
+
+def _names(get: str | tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(name.lower() for name in ((get,) if isinstance(get, str) else get))
+    if not names or len(set(names)) < len(names) or not set(names) <= set(KERNELS):
+        raise InputError("get", '"ntk", "nngp" or both in a tuple', repr(get), 'Write get="ntk"')
+    return names
