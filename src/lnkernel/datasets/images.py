@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lnkernel.datasets.utk import PAGE
-from lnkernel.errors import InputError, MissingPackageError
+from lnkernel.errors import InputError, MissingDataError, MissingPackageError
 from lnkernel.finite.seeds import shown
 
 BACKBONE = "ResNet-18 (torchvision, ImageNet)"
@@ -82,7 +82,13 @@ def resnet18() -> Batch:
         part = "lnkernel reproduce utkface --images"
         raise MissingPackageError(part, "torchvision", "images") from problem
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
-    network = torchvision.models.resnet18(weights=weights).eval()
+    try:
+        network = torchvision.models.resnet18(weights=weights).eval()
+    except OSError as problem:  # there is no network
+        file = Path(torch.hub.get_dir(), "checkpoints", weights.url.rpartition("/")[2])
+        raise MissingDataError(
+            "torchvision's ResNet-18", [file], f"Download it from {weights.url} and put it there"
+        ) from problem
     network.fc = torch.nn.Identity()
     prepare: Any = weights.transforms()
 
