@@ -107,9 +107,20 @@ def spherical(freedom: int, m: Array) -> Spherical:
 
 
 def _clenshaw(coefficients: tuple[float, ...], y: Array) -> Array:
-    """A Chebyshev series on [SPLIT, 1]."""
+    """A Chebyshev series on [SPLIT, 1], the even and the odd terms each for themselves.
+
+    That halves the chain of dependent steps. XLA moves a change of shape along such a chain by one
+    step in each of its passes, and after 50 passes it complains on the standard error.
+    """
     x = (2 * y - (1 + SPLIT)) / (1 - SPLIT)
-    above, value = jnp.zeros_like(y), jnp.zeros_like(y)
-    for coefficient in coefficients[:0:-1]:
-        above, value = value, 2 * x * value - above + coefficient
-    return x * value - above + coefficients[0]
+    second = 2 * x * x - 1
+    even = _recurrence(coefficients[0::2], 2 * second, 1.0, second)
+    return even + _recurrence(coefficients[1::2], 2 * second, x, x * (2 * second - 1))
+
+
+def _recurrence(coefficients: tuple[float, ...], factor: Array, zeroth: Any, first: Array) -> Array:
+    r"""$\sum_k c_k f_k$ for functions with $f_{k+1} = \mathrm{factor}\cdot f_k - f_{k-1}$ (Clenshaw 1955)."""
+    above, value = 0.0, coefficients[-1]
+    for coefficient in coefficients[-2:0:-1]:
+        above, value = value, factor * value - above + coefficient
+    return first * value + zeroth * (coefficients[0] - above)
