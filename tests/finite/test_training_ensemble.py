@@ -78,6 +78,10 @@ def test_as_many_data_sets_as_networks() -> None:
         lnk.finite.train_ensemble(ARCH, np.stack([X, X]), np.stack([Y, Y]), 3, steps=1)
     with pytest.raises(lnk.errors.InputError, match="data for each of the 2 networks"):
         lnk.finite.train_ensemble(ARCH, np.stack([X, X]), Y, 2, steps=1)
+    with pytest.raises(
+        lnk.errors.InputError, match=r"as many points for each network, got \[11, 9"
+    ):
+        lnk.finite.train_ensemble(ARCH, [X, X[:9]], [Y, Y[:9]], 2, steps=1)
     ensemble = lnk.finite.train_ensemble(ARCH, X, Y, 2, steps=1)
     with pytest.raises(lnk.errors.InputError, match="points for each of the 2 networks"):
         ensemble(np.stack([FAR] * 3))

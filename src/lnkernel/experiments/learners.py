@@ -58,8 +58,8 @@ def networks(
     """What trained networks predict, each trained on its own split, all in one program."""
     ensemble = train_ensemble(
         mlp(hidden=2, width=recipe.width, norm=norm),
-        np.stack([split.train.x for split in splits]),
-        np.stack([split.targets for split in splits]),
+        [split.train.x for split in splits],
+        [split.targets for split in splits],
         seeds=list(seeds),
         optimizer=optax.adam(recipe.learning_rate),
         steps=recipe.steps,
@@ -69,7 +69,7 @@ def networks(
         checkpoint_every=CHECKPOINT_EVERY if recipe.batch_size is None else recipe.steps,
         progress=None if progress else False,
     )
-    outputs = ensemble(np.stack([_tests(split) for split in splits]))[..., 0]
+    outputs = ensemble([_tests(split) for split in splits])[..., 0]
     each = [_in_units(split, out) for split, out in zip(splits, outputs, strict=True)]
     return {name: np.stack([one[name] for one in each]) for name in each[0]}
 

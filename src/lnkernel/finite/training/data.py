@@ -44,8 +44,10 @@ def as_training_data(X: Any, y: Any, dtype: Any, stacklevel: int = 3) -> Trainin
 
 
 def is_of_each(X: Any) -> bool:
-    """Whether these are inputs (networks, n, d), for each network its own."""
+    """Whether these are inputs (networks, n, d), for each network its own, perhaps in a list."""
     try:
+        if isinstance(X, list | tuple):  # large ones are not copied to find it out
+            return len(X) > 0 and np.ndim(X[0]) == 2
         return np.ndim(X) == 3
     except ValueError:  # rows of different lengths: whoever checks the numbers says so
         return False
@@ -55,15 +57,20 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
     """The same for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
     if not is_of_each(X):
         return as_training_data(X, y, dtype, stacklevel=4)
-    if len(X) != networks or np.shape(y)[:1] != (networks,):
+    if len(X) != networks or np.ndim(y[0]) == 0 or len(y) != networks:
         raise InputError(
             "X and y",
             f"data for each of the {networks} networks, along the first axis of both",
-            f"{np.shape(X)} and {np.shape(y)}",
+            f"{len(X)} times {np.shape(X[0])} and {len(y)} times {np.shape(y[0])}",
             "Give (n, d) and (n,) for all networks alike, or as many data sets as seeds",
         )
     each = map(as_training_data, X, y, repeat(dtype), repeat(4))
     inputs, targets, one_output, _ = zip(*each, strict=True)
+    sizes = [len(x) for x in inputs]
+    if len(set(sizes)) > 1:
+        raise InputError(
+            "X", "as many points for each network", str(sizes), "Train such networks one by one"
+        )
     return TrainingData(np.stack(inputs), np.stack(targets), one_output[0], own=True)
 
 

@@ -93,7 +93,7 @@ class Ensemble:
             raise InputError(
                 "x",
                 f"points for each of the {len(self.seeds)} networks, along the first axis",
-                f"shape {np.shape(x)}",
+                f"{len(x)} times {np.shape(x[0])}",
                 "Give (m, d) for points that are the same for all",
             )
         return np.stack([as_inputs(points, self._dimension) for points in x])
