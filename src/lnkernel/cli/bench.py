@@ -15,7 +15,9 @@ SUITE = Path("benchmarks/suite.py")
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the short form of each, on 2 cores")
     parser.add_argument("--only", help="some of them, e.g. accuracy,width")
-    parser.add_argument("--seed", type=int, default=0, help="of the networks (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of bound_vs_output's networks (default: 0)"
+    )
     add_json(parser)
     add_out(parser, "out/bench", "the report")
 
