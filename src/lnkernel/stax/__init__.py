@@ -9,7 +9,6 @@ from typing import Any
 from lnkernel.stax import predict
 from lnkernel.stax.combinators import FanInSum, FanOut, parallel, repeat, serial
 from lnkernel.stax.kernel import Kernel
-from lnkernel.stax.layer import Layer
 from lnkernel.stax.layers import (
     ABRelu,
     Abs,
@@ -21,7 +20,8 @@ from lnkernel.stax.layers import (
     RectifiedMonomial,
     Relu,
 )
-from lnkernel.stax.missing import missing
+from lnkernel.stax.missing import why_missing
+from lnkernel.stax.triple import Layer
 
 __all__ = [
     "ABRelu",
@@ -45,4 +45,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise missing(name)
+    raise why_missing(name)

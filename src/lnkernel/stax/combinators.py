@@ -6,8 +6,8 @@ from typing import Any
 
 from lnkernel.arch import Identity, Node
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.stax.layer import Layer
 from lnkernel.stax.parts import Branches, Join, Split, is_whole
+from lnkernel.stax.triple import Layer
 
 
 def serial(*layers: Any) -> Layer:

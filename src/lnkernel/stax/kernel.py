@@ -11,7 +11,7 @@ from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.gram.kernel import kernels, nngp, ntk
 
 if TYPE_CHECKING:
-    from lnkernel.stax.layer import Layer
+    from lnkernel.stax.triple import Layer
 
 FIELDS = ("nngp", "ntk", "cov1", "cov2")
 
@@ -37,6 +37,9 @@ class Kernel:
     x1: Any
     x2: Any
     full: bool  # whether cov1 and cov2 are matrices
+
+    def __post_init__(self) -> None:
+        _ = self.layer.arch  # branches that are not whole have no kernel
 
     @cached_property
     def nngp(self) -> Any:

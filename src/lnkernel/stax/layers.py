@@ -8,7 +8,7 @@ from typing import Any
 from lnkernel import arch
 from lnkernel.arch.node import known_zero
 from lnkernel.errors import ArchitectureError
-from lnkernel.stax.layer import Layer
+from lnkernel.stax.triple import Layer
 
 PARAMETERIZATIONS = ("ntk", "standard")
 

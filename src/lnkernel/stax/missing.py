@@ -45,7 +45,7 @@ MISSING = {
 }
 
 
-def missing(name: str) -> AttributeError:
+def why_missing(name: str) -> AttributeError:
     """The error for a name that this module does not have."""
     for (reason, remedy), names in MISSING.items():
         if name in names:

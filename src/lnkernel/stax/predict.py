@@ -13,7 +13,7 @@ from lnkernel.errors import InputError
 from lnkernel.gp.posterior import KERNELS, Posterior, posterior
 from lnkernel.gram.kernel import Kernel
 from lnkernel.stax.kernel import with_ntk
-from lnkernel.stax.layer import Layer
+from lnkernel.stax.triple import Layer
 
 
 class Gaussian(NamedTuple):
