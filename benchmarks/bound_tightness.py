@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import lnkernel as lnk
+from lnkernel.experiments.tables import plain
 
 OUT = Path("out")
 POINTS = np.linspace(-5, 5, 100)
@@ -158,15 +159,6 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def as_json(rows: list[Row], seconds: float) -> dict[str, Any]:
-    """JSON knows no infinity: it is written as text."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(item) for item in value]
-        return str(value) if isinstance(value, float) and math.isinf(value) else value
-
     return {"seconds": seconds, "rows": [plain(asdict(row)) for row in rows]}
 
 

@@ -15,21 +15,17 @@ compiles, is reported apart.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import statistics
-import subprocess
-import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 import lnkernel as lnk
-from benchmarks.peers.client import NeuralTangents
+from benchmarks.claims import concluded
+from benchmarks.memory import high_water, peak
+from benchmarks.peers.kernel_peer import NeuralTangents
+from benchmarks.timing import in_turns, seconds
 
 ARCH = lnk.mlp(hidden=2, norm="first")
 SERIES = 5  # calls in a row
@@ -44,6 +40,9 @@ class Case:
     dimension: int
     symmetric: bool
     at_least: float | None
+
+    def __str__(self) -> str:
+        return f"{self.n}" if self.symmetric else f"{self.n} x {self.n}"
 
 
 CASES = (
@@ -79,56 +78,35 @@ def measure(case: Case, repeats: int, peer: NeuralTangents) -> Result:
     x2 = None if case.symmetric else rng.normal(size=(case.n, case.dimension))
     theta = lnk.ntk(ARCH)
 
-    first = _seconds(lambda: theta(x, x2))
-    peer_first = peer.load(ARCH, x, x2)
-    ours, theirs, writing = [], [], []
-    for _ in range(SERIES):  # until memory and threads are at hand
-        _seconds(lambda: theta(x, x2))
-        peer.time()
-    for _ in range(repeats):
-        ours += [_seconds(lambda: theta(x, x2)) for _ in range(SERIES)]
-        theirs += [peer.time() for _ in range(SERIES)]
-        writing.append(_seconds(lambda: np.full((case.n, case.n), 1.0)))
+    def mine() -> float:
+        return seconds(lambda: theta(x, x2))
+
+    first, peer_first = mine(), peer.load(ARCH, x, x2)
+    in_turns(mine, peer.time, rounds=SERIES)  # until memory and threads are at hand
+    ours, theirs = in_turns(mine, peer.time, rounds=repeats, series=SERIES)
+    (writing,) = in_turns(lambda: seconds(lambda: np.full((case.n, case.n), 1.0)), rounds=repeats)
     difference = np.abs(np.asarray(theta(x, x2)) - peer.kernels()["ntk"]).max()
-    mine, its = statistics.median(ours), statistics.median(theirs)
     return Result(
         case=case,
         first=first,
-        ours=mine,
+        ours=ours,
         peer_first=peer_first,
-        peer=its,
-        writing=statistics.median(writing),
-        ratio=its / mine,
+        peer=theirs,
+        writing=writing,
+        ratio=theirs / ours,
         worst_difference=float(difference),
     )
 
 
-def _seconds(call: Any) -> float:
-    start = time.perf_counter()
-    jax.block_until_ready(call())
-    return time.perf_counter() - start
-
-
 def peak_memory(n: int) -> tuple[int, float]:
-    """Bytes at the highest, beyond those of a small call, and seconds: in a process of its own."""
-    script = (
-        "import resource, sys, time, numpy as np, lnkernel as lnk\n"
+    """Bytes at the highest, beyond those of a small call, and seconds."""
+    prepare = (
+        "import numpy as np, lnkernel as lnk\n"
         "theta = lnk.ntk(lnk.mlp(hidden=2, norm='first'))\n"
-        "x = np.random.default_rng(0).normal(size=(int(sys.argv[1]), 9))\n"
-        "theta(x[:600])\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "start = time.perf_counter()\n"
-        "k = theta(x)\n"
-        "seconds = time.perf_counter() - start\n"
-        "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "assert k.shape == (len(x), len(x)) and k[0, -1] == k[-1, 0]\n"
-        "print((after - before) * 1024, seconds)\n"
+        f"x = np.random.default_rng(0).normal(size=({n}, 9))\n"
+        "theta(x[:600])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(n)], capture_output=True, text=True, check=True
-    )
-    peak, seconds = done.stdout.split()
-    return int(peak), float(seconds)
+    return peak(prepare, f"k = theta(x)\nassert k.shape == ({n}, {n}) and k[0, -1] == k[-1, 0]")
 
 
 def show(results: list[Result]) -> None:
@@ -138,10 +116,9 @@ def show(results: list[Result]) -> None:
         f"{'writing':>8} {'first':>6} {'peer 1st':>8} {'difference':>10}"
     )
     for r in results:
-        shape = f"{r.case.n}" if r.case.symmetric else f"{r.case.n} x {r.case.n}"
         claim = "" if r.case.at_least is None else f"{r.case.at_least:.0f}"
         print(
-            f"{shape:>14} {r.case.dimension:>4} {r.ours:9.4f} {r.peer:8.4f} {r.ratio:6.1f} "
+            f"{r.case!s:>14} {r.case.dimension:>4} {r.ours:9.4f} {r.peer:8.4f} {r.ratio:6.1f} "
             f"{claim:>6} {r.writing:8.4f} {r.first:6.2f} {r.peer_first:8.2f} "
             f"{r.worst_difference:10.1e}{'' if r.ok else '  BELOW'}"
         )
@@ -162,25 +139,22 @@ def main(arguments: list[str] | None = None) -> int:
     with NeuralTangents() as peer:
         results = [measure(case, options.repeats, peer) for case in cases]
     show(results)
-    ok = all(result.ok for result in results)
-    report: dict[str, Any] = {
-        "machine": platform.platform(),
-        "jax": jax.__version__,
-        "lnkernel": lnk.__version__,
-        "results": [asdict(r) | {"ok": r.ok} for r in results],
+    checks = {
+        f"{r.case} at least {r.case.at_least:g} times as fast": r.ok
+        for r in results
+        if r.case.at_least is not None
     }
-    if not options.quick:
-        peak, seconds = peak_memory(30_000)
-        report["memory"] = {"n": 30_000, "peak": peak, "output": MATRIX_30000, "seconds": seconds}
+    report: dict[str, Any] = {"results": [asdict(r) for r in results]}
+    if not options.quick and high_water() is not None:
+        most, took = peak_memory(30_000)
+        report["memory"] = {"n": 30_000, "peak": most, "output": MATRIX_30000, "seconds": took}
         print(
-            f"\n30,000 points: {seconds:.1f} s, peak memory {peak / 1e9:.2f} GB "
+            f"\n30,000 points: {took:.1f} s, peak memory {most / 1e9:.2f} GB "
             f"for a matrix of {MATRIX_30000 / 1e9:.2f} GB"
         )
-        ok = ok and peak < 1.1 * MATRIX_30000
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {options.json}")
-    return 0 if ok else 1
+        checks["30,000 points in the memory of the matrix and 10 %"] = most < 1.1 * MATRIX_30000
+    print()
+    return concluded(checks, options.json, **report)
 
 
 if __name__ == "__main__":

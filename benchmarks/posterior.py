@@ -16,22 +16,19 @@ first call, which compiles, is reported apart. The spread of trained networks
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import jax
 import mpmath
 import numpy as np
 import scipy
 
 import lnkernel as lnk
-from benchmarks.peers.client import NeuralTangents
+from benchmarks.claims import concluded
+from benchmarks.peers.kernel_peer import NeuralTangents
+from benchmarks.timing import in_turns
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 import oracle
@@ -66,22 +63,24 @@ def data(n: int, predictions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def measure(n: int, repeats: int, spread: bool, peer: NeuralTangents) -> Result:
     x, y, x2 = data(n, PREDICTIONS)
 
-    def ours() -> tuple[float, np.ndarray]:
+    means: dict[str, np.ndarray] = {}
+
+    def mine() -> float:
         start = time.perf_counter()
         post = lnk.posterior(ARCH, x, y)
-        mean = post.mean(x2)
+        means["ours"] = np.asarray(post.mean(x2))
         if spread:
             post.ensemble_variance(x2)
-        return time.perf_counter() - start, np.asarray(mean)
+        return time.perf_counter() - start
 
-    first, _ = ours()
-    peer_first, _ = peer.posterior(ARCH, x, y, x2, spread)
-    mine, theirs = [], []
-    for _ in range(repeats):
-        mine.append(ours())
-        theirs.append(peer.posterior(ARCH, x, y, x2, spread))
+    def its() -> float:
+        seconds, found = peer.posterior(ARCH, x, y, x2, spread)
+        means["peer"] = found["mean"]
+        return seconds
+
+    first, peer_first = mine(), its()
+    seconds, peer_seconds = in_turns(mine, its, rounds=repeats)
     exact = refined_mean(x, y, x2)
-    seconds, peer_seconds = (statistics.median(s for s, _ in runs) for runs in (mine, theirs))
     return Result(
         what="mean and spread" if spread else "mean",
         n=n,
@@ -90,8 +89,8 @@ def measure(n: int, repeats: int, spread: bool, peer: NeuralTangents) -> Result:
         peer_first=peer_first,
         peer=peer_seconds,
         ratio=peer_seconds / seconds,
-        error=float(np.abs(mine[-1][1] - exact).max()),
-        peer_error=float(np.abs(theirs[-1][1]["mean"] - exact).max()),
+        error=float(np.abs(means["ours"] - exact).max()),
+        peer_error=float(np.abs(means["peer"] - exact).max()),
     )
 
 
@@ -116,19 +115,23 @@ def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.concatenate(rows)
 
 
+def exact_mean(arch: lnk.Node, x: np.ndarray, y: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    """Θ(x2, x) Θ⁻¹ y in 50 digits, of few points."""
+    n = len(x)
+    with mpmath.workdps(50):
+        gram = mpmath.matrix(n, n)
+        for i in range(n):
+            for j in range(i + 1):
+                gram[i, j] = gram[j, i] = oracle.kernels(arch, x[i], x[j])[1]
+        solution = mpmath.lu_solve(gram, mpmath.matrix(y.tolist()))
+        rows = [[oracle.kernels(arch, point, other)[1] for other in x] for point in x2]
+        return np.array([float(mpmath.fdot(row, solution)) for row in rows])
+
+
 def errors_at_few_points(peer: NeuralTangents) -> tuple[float, float]:
     """The largest errors of the mean of 40 points, ours and the peer's, against 50 digits."""
     x, y, x2 = data(FEW, 10)
-    with mpmath.workdps(50):
-        gram = mpmath.matrix(FEW, FEW)
-        for i in range(FEW):
-            for j in range(i + 1):
-                gram[i, j] = gram[j, i] = oracle.kernels(ARCH, x[i], x[j])[1]
-        solution = mpmath.lu_solve(gram, mpmath.matrix(y.tolist()))
-        exact = [
-            float(sum(oracle.kernels(ARCH, point, x[i])[1] * solution[i] for i in range(FEW)))
-            for point in x2
-        ]
+    exact = exact_mean(ARCH, x, y, x2)
     ours = np.asarray(lnk.posterior(ARCH, x, y).mean(x2))
     theirs = peer.posterior(ARCH, x, y, x2)[1]["mean"]
     return float(np.abs(ours - exact).max()), float(np.abs(theirs - exact).max())
@@ -166,20 +169,12 @@ def main(arguments: list[str] | None = None) -> int:
         "at least as accurate": mean.error <= mean.peer_error,
         "at least as accurate, against 50 digits": few[0] <= few[1],
     }
-    for claim, holds in checks.items():
-        print(f"{claim}: {'yes' if holds else 'NO'}")
-    report: dict[str, Any] = {
-        "machine": platform.platform(),
-        "jax": jax.__version__,
-        "lnkernel": lnk.__version__,
-        "results": [asdict(mean), asdict(spread)],
-        "against_50_digits": {"n": FEW, "error": few[0], "peer_error": few[1]},
-        "checks": checks,
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {options.json}")
-    return 0 if all(checks.values()) else 1
+    return concluded(
+        checks,
+        options.json,
+        results=[asdict(mean), asdict(spread)],
+        against_50_digits={"n": FEW, "error": few[0], "peer_error": few[1]},
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ and in at most a third of the time of PyTorch, and the progress bar costs less t
     python -m benchmarks.training [--steps 3000] [--json out/training.json]
 
 Both start from the same parameters, in standard parametrisation with He's initialisation. PyTorch
-runs in an environment of its own (the extra `bench`), with the threads and the kind of Adam that
+runs in an environment of its own, with the threads and the kind of Adam that
 are fastest in a trial before. Calls of the two alternate, so that a busy moment of the machine
 hits both. With `--also` PyTorch is timed, without a claim, compiled (`torch.compile`, one by one) and
 with all networks at once (`torch.func.vmap`).
@@ -16,21 +16,20 @@ with all networks at once (`torch.func.vmap`).
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import statistics
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import optax
 
 import lnkernel as lnk
-from benchmarks.peers.torch_client import Torch
+from benchmarks.claims import concluded
+from benchmarks.peers.process import PeerFailedError
+from benchmarks.peers.pytorch import TorchTraining
+from benchmarks.timing import in_turns
 from lnkernel.finite.training.progress import Bar
 
 ARCH = lnk.mlp(hidden=2, width=128, norm="first")
@@ -117,7 +116,7 @@ def bar_share(x: np.ndarray, y: np.ndarray, steps: int) -> float:
     return spent / seconds
 
 
-def measure(dimension: int, steps: int, repeats: int, also: bool, peer: Torch) -> Result:
+def measure(dimension: int, steps: int, repeats: int, also: bool, peer: TorchTraining) -> Result:
     x, y = data(dimension)
     with tempfile.TemporaryDirectory() as folder:
         start = Path(folder) / "start.npz"
@@ -132,21 +131,28 @@ def measure(dimension: int, steps: int, repeats: int, also: bool, peer: Torch) -
 
         best = min(ONE_BY_ONE, key=trial)
         first, _ = ours(x, y, steps, progress=False)
-        mine, other = [], []
-        for _ in range(repeats):
-            mine.append(ours(x, y, steps, progress=False))
-            other.append(theirs(*best, steps))
+        last: dict[str, Any] = {}
+
+        def mine() -> float:
+            seconds, last["ours"] = ours(x, y, steps, progress=False)
+            return seconds
+
+        def its() -> float:
+            last["peer"] = theirs(*best, steps)
+            return float(last["peer"]["seconds"])
+
+        seconds, peer_seconds = in_turns(mine, its, rounds=repeats)
         early = np.array(theirs(*best, EARLY)["losses"])
-        apart = np.abs(mine[-1][1].losses[:, EARLY] / early - 1).max()
+        apart = np.abs(last["ours"].losses[:, EARLY] / early - 1).max()
         bar = bar_share(x, y, steps)
         short = max(1, steps // 10)
         others: dict[str, float | str] = {}
         for how in ("compiled", "vmap") if also else ():
-            theirs(how, best[1], 10)
-            reply = theirs(how, best[1], short)
-            others[how] = reply.get("error") or reply["seconds"] * steps / short
-    seconds = statistics.median(time for time, _ in mine)
-    peer_seconds = statistics.median(reply["seconds"] for reply in other)
+            try:
+                theirs(how, best[1], 10)
+                others[how] = theirs(how, best[1], short)["seconds"] * steps / short
+            except PeerFailedError as failure:
+                others[how] = str(failure)
     return Result(
         dimension=dimension,
         first=first,
@@ -154,8 +160,8 @@ def measure(dimension: int, steps: int, repeats: int, also: bool, peer: Torch) -
         peer=peer_seconds,
         peer_how=f"{best[0]} Adam, {best[1]} thread{'s' * (best[1] > 1)}",
         ratio=peer_seconds / seconds,
-        loss=float(np.median(mine[-1][1].loss)),
-        peer_loss=float(np.median(other[-1]["losses"])),
+        loss=float(np.median(last["ours"].loss)),
+        peer_loss=float(np.median(last["peer"]["losses"])),
         apart=float(apart),
         bar=bar,
         others=others,
@@ -190,12 +196,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, default=Path("out/training.json"))
     options = parser.parse_args(arguments)
 
-    with Torch() as peer:
+    with TorchTraining() as peer:
         results = [
             measure(d, options.steps, options.repeats, options.also, peer)
             for d in options.dimensions
         ]
-        version = peer.version
+        version = peer.versions()["torch"]
     show(results, options.steps, version)
     checks = {
         f"at most {AT_MOST:g} s": all(r.ours <= AT_MOST for r in results),
@@ -203,21 +209,8 @@ def main(arguments: list[str] | None = None) -> int:
         f"the same losses after {EARLY} steps, within 1 %": all(r.apart < 0.01 for r in results),
         f"bar below {BAR:.0%}": all(r.bar < BAR for r in results),
     }
-    for claim, holds in checks.items():
-        print(f"{claim}: {'yes' if holds else 'NO'}")
-    report: dict[str, Any] = {
-        "machine": platform.platform(),
-        "jax": jax.__version__,
-        "torch": version,
-        "lnkernel": lnk.__version__,
-        "steps": options.steps,
-        "results": [asdict(r) for r in results],
-        "checks": checks,
-    }
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {options.json}")
-    return 0 if all(checks.values()) else 1
+    rows = [asdict(r) for r in results]
+    return concluded(checks, options.json, torch=version, steps=options.steps, results=rows)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Make the virtual environment of the peer library, and say where its Python is.
+"""The virtual environments of the peers: made when missing, or when what they hold has changed.
 
-    python3.11 benchmarks/peers/environment.py
+    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch]
 
-It builds `.venv-peers` at the root of the repository when it is missing or when
-`requirements.txt` has changed, and prints the path of its Python. Standard library only.
+builds those that are named, all without names, and prints the path of each one's Python.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -12,52 +12,104 @@ import hashlib
 import subprocess
 import sys
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-peers"
-PYTHON = ENVIRONMENT / "bin" / "python"
-STAMP = ENVIRONMENT / "requirements.sha256"
-NEEDED_PYTHON = (3, 11)
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 
 class EnvironmentFailedError(RuntimeError):
-    """The peer environment cannot be made; the message says why."""
+    """A peer environment cannot be made; the message says why."""
 
 
-def ensure() -> Path:
-    """The path of the environment's Python, after building the environment if need be."""
-    fingerprint = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if not is_current(fingerprint):
-        build()
-        STAMP.write_text(fingerprint)
-    return PYTHON
+@dataclass(frozen=True)
+class Environment:
+    """A folder at the root of the repository, and the file of what pip installs there."""
 
+    folder: str
+    requirements: str
+    python_version: tuple[int, int] | None = None  # that its pinned wheels are for
 
-def is_current(fingerprint: str) -> bool:
-    """Whether the environment is complete and made from these very requirements."""
-    return PYTHON.exists() and STAMP.exists() and STAMP.read_text() == fingerprint
+    @property
+    def path(self) -> Path:
+        return ROOT / self.folder
 
+    @property
+    def python(self) -> Path:
+        return self.path / "bin" / "python"
 
-def build() -> None:
-    """Make the environment anew from the running Python."""
-    if sys.version_info[:2] != NEEDED_PYTHON:
-        raise EnvironmentFailedError(
-            "the peer environment is pinned for Python 3.11 (its jaxlib 0.4.23 has no wheels "
-            f"from 3.13 on), and this is {sys.version_info.major}.{sys.version_info.minor}. "
-            "Build it once with `python3.11 benchmarks/peers/environment.py`; "
-            "any Python can use it afterwards."
+    @property
+    def file(self) -> Path:
+        return HERE / self.requirements
+
+    def is_current(self) -> bool:
+        """Whether it is complete and made from these very requirements."""
+        return (
+            self.python.exists()
+            and self._stamp.exists()
+            and self._stamp.read_text() == self._fingerprint
         )
-    venv.create(ENVIRONMENT, clear=True, with_pip=True)
-    (ENVIRONMENT / ".gitignore").write_text("*\n")
-    install = [str(PYTHON), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise EnvironmentFailedError(f"pip could not install the requirements:\n{done.stderr}")
+
+    def ensure(self) -> Path:
+        """The path of its Python, after building it if need be."""
+        if not self.is_current():
+            self._build()
+            self._stamp.write_text(self._fingerprint)
+        return self.python
+
+    @property
+    def _stamp(self) -> Path:
+        return self.path / "requirements.sha256"
+
+    @property
+    def _fingerprint(self) -> str:
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    def _build(self) -> None:
+        """Make it anew from the running Python."""
+        if self.python_version not in (None, sys.version_info[:2]):
+            raise EnvironmentFailedError(
+                f"{self.folder} is pinned for Python {_dotted(self.python_version)}, and this is "
+                f"{_dotted(sys.version_info[:2])}. Build it once with "
+                f"`python{_dotted(self.python_version)} benchmarks/peers/environment.py`; "
+                "any Python can use it afterwards."
+            )
+        venv.create(self.path, clear=True, with_pip=True)
+        (self.path / ".gitignore").write_text("*\n")
+        install = [str(self.python), "-m", "pip", "install", "--quiet", "-r", str(self.file)]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise EnvironmentFailedError(f"pip could not install {self.file}:\n{done.stderr}")
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+# neural-tangents: its jaxlib 0.4.23 has no wheels from Python 3.13 on
+NEURAL_TANGENTS = Environment(".venv-peers", "neural_tangents.txt", (3, 11))
+GPJAX = Environment(".venv-gpjax", "gpjax.txt")
+TORCH = Environment(".venv-torch", "torch.txt")
+BY_NAME = {"neural-tangents": NEURAL_TANGENTS, "gpjax": GPJAX, "torch": TORCH}
+
+
+def main(names: list[str]) -> int:
+    """Build the environments of these names; the exit code."""
+    unknown = [name for name in names if name not in BY_NAME]
+    if unknown:
+        print(
+            f"error: no peer {', '.join(unknown)}; there are {', '.join(BY_NAME)}", file=sys.stderr
+        )
+        return 2
+    try:
+        for name in names or BY_NAME:
+            print(BY_NAME[name].ensure())
+    except EnvironmentFailedError as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    try:
-        print(ensure())
-    except EnvironmentFailedError as failure:
-        sys.exit(f"error: {failure}")
+    raise SystemExit(main(sys.argv[1:]))

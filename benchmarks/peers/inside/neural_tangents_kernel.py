@@ -1,25 +1,25 @@
-"""Evaluate and time the kernels of neural-tangents, in the peer environment.
+"""Kernels, posteriors and timings of neural-tangents, in the peer environment.
 
 Once, from files:
 
     python neural_tangents_kernel.py arch.json inputs.npz output.npz --repeats 5
 
-`arch.json` holds `{"layers": [{"layer": "Dense", "width": 128, ...}, ...]}`, `inputs.npz`
-holds `x` and perhaps `x2`. The output holds the kernels asked for (`ntk`, `nngp`), `first`
-(seconds of the first call, compilation included) and `warm` (seconds of each later call).
+`arch.json` is a network as `../description.py` describes it; `inputs.npz` holds `x`, perhaps `x2`,
+and with `x2` perhaps `y`. The output holds `ntk` and `nngp`, `first` (seconds of the first call,
+compilation included) and `warm` (seconds of each later call); with `y` also the posterior `mean`
+at `x2` given (`x`, `y`), `posterior_first` and `posterior_warm`; and `versions`, as JSON.
 
-As a server, one JSON request a line on stdin and one JSON reply a line on stdout:
+As a server with `--serve` (`protocol.py`):
 
     {"op": "load", "arch": {"layers": [...]}, "npz": path}   ->  {"first": seconds}
     {"op": "time"}                                           ->  {"seconds": seconds}
     {"op": "save", "npz": path}                              ->  {}
     {"op": "posterior", "arch": ..., "npz": path, "spread": bool, "out": path}
                                                              ->  {"seconds": seconds}
-    {"op": "quit"}                                           ->  {}
+    {"op": "versions"}                                       ->  {library: version}
 
-A request that fails is answered by `{"error": message}`. What is timed is what a user of
-the library would write, jitted, until the result is ready on the device:
-`kernel_fn(x, None, "ntk")`, or `kernel_fn(x, x2, "ntk")`. Everything runs in float64.
+What is timed is what a user of the library would write, jitted, until the result is ready on the
+device: `kernel_fn(x, None, "ntk")`, or `kernel_fn(x, x2, "ntk")`. Everything runs in float64.
 
 A posterior is `gradient_descent_mse_ensemble(kernel_fn, x, y)` made anew and asked for the
 mean at `x2` (with `spread` also for the variance), from the Gram matrix to the predictions; the
@@ -29,85 +29,61 @@ kernel is compiled once per architecture. `out` gets `mean` and perhaps `varianc
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
-import sys
 import time
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
+import protocol
 
-KERNELS = {"ntk": ("ntk",), "nngp": ("nngp",), "both": ("ntk", "nngp")}
-
-
-def stax_layer(description: dict[str, Any]) -> Any:
-    """The layer of neural-tangents for one layer of the neutral description."""
-    from neural_tangents import stax  # late: importing it writes to stdout and is slow
-
-    given = dict(description)
-    kind = given.pop("layer")
-    if kind == "Dense":
-        bias = given.get("b_std", 0.0)
-        return stax.Dense(given["width"], given.get("W_std", 1.0), bias if bias != 0 else None)
-    if kind == "Parallel":
-        branches = [stax_serial(branch) for branch in given["branches"]]
-        return stax.serial(stax.FanOut(len(branches)), stax.parallel(*branches), stax.FanInSum())
-    if kind == "LeakyRelu":
-        return stax.LeakyRelu(given["slope"])
-    if kind == "RectifiedPower":
-        return stax.RectifiedMonomial(given["degree"])
-    if kind in ("LayerNorm", "Relu", "Abs", "Identity"):
-        return getattr(stax, kind)(**given)
-    raise ValueError(f"unknown layer {kind!r}")
+KERNELS = ("ntk", "nngp")
+LIBRARIES = ("neural-tangents", "jax", "jaxlib", "numpy", "scipy")
 
 
-def stax_serial(layers: Iterable[dict[str, Any]]) -> Any:
-    """The network of neural-tangents for a sequence of described layers."""
-    from neural_tangents import stax
+def compiled_kernel(arch: dict[str, Any]) -> Any:
+    """The library's `kernel_fn(x1, x2, get)`, jitted, in float64."""
+    import jax
+    import neural_tangents_layers  # late: importing the library is slow and prints
 
-    return stax.serial(*map(stax_layer, layers))
+    jax.config.update("jax_enable_x64", True)
+    _, _, kernel_fn = neural_tangents_layers.serial(arch["layers"])
+    return jax.jit(kernel_fn, static_argnums=2)
 
 
 class Problem:
     """One architecture on one set of inputs, ready to be evaluated and timed."""
 
     def __init__(self, arch: dict[str, Any], inputs: str | Path) -> None:
+        self._kernel_fn = compiled_kernel(arch)
         import jax
 
-        jax.config.update("jax_enable_x64", True)
-        _, _, kernel_fn = stax_serial(arch["layers"])
-        self._kernel_fn = jax.jit(kernel_fn, static_argnames="get")
         with np.load(inputs) as arrays:
             self._x, self._x2 = (
                 jax.numpy.asarray(arrays[name], dtype=np.float64) if name in arrays else None
                 for name in ("x", "x2")
             )
 
-    def time(self, kernel: str = "ntk") -> float:
-        """Seconds that one evaluation takes; the first one compiles."""
+    def time(self) -> float:
+        """Seconds that one evaluation of the NTK takes; the first one compiles."""
         start = time.perf_counter()
-        self._kernel_fn(self._x, self._x2, get=kernel).block_until_ready()
+        self._kernel_fn(self._x, self._x2, "ntk").block_until_ready()
         return time.perf_counter() - start
 
-    def kernels(self, names: tuple[str, ...] = KERNELS["both"]) -> dict[str, np.ndarray]:
-        """The kernels of these names."""
-        values = self._kernel_fn(self._x, self._x2, get=names)
-        return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
+    def kernels(self) -> dict[str, np.ndarray]:
+        values = self._kernel_fn(self._x, self._x2, KERNELS)
+        return {name: np.asarray(value) for name, value in zip(KERNELS, values, strict=True)}
 
 
 class Posteriors:
     """Posteriors of one architecture, whose compiled kernel is kept."""
 
     def __init__(self, arch: dict[str, Any]) -> None:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
         self.arch = arch
-        _, _, kernel_fn = stax_serial(arch["layers"])
-        self._kernel_fn = jax.jit(kernel_fn, static_argnums=2)
+        self._kernel_fn = compiled_kernel(arch)
 
     def predict(self, inputs: str | Path, spread: bool) -> tuple[float, dict[str, np.ndarray]]:
         """Seconds, and `mean` and perhaps `variance` at x2."""
@@ -127,15 +103,25 @@ class Posteriors:
         return seconds, {"mean": mean, "variance": variance}
 
 
-def run_once(options: argparse.Namespace) -> None:
-    """Evaluate one problem from files and write its kernels and timings."""
-    problem = Problem(json.loads(options.arch.read_text()), options.inputs)
-    timed = "nngp" if options.get == "nngp" else "ntk"
-    output: dict[str, Any] = {"first": problem.time(timed)}
-    output["warm"] = np.array([problem.time(timed) for _ in range(options.repeats)])
-    if not options.no_output:
-        output |= problem.kernels(KERNELS[options.get])
-    np.savez(options.output, **output)
+def versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+def run_once(arch: dict[str, Any], inputs: Path, output: Path, repeats: int) -> None:
+    """Evaluate one problem from files and write what comes out, with timings."""
+    problem = Problem(arch, inputs)
+    found: dict[str, Any] = {"first": problem.time()}
+    found["warm"] = np.array([problem.time() for _ in range(repeats)])
+    found |= problem.kernels()
+    with np.load(inputs) as arrays:
+        has_targets = "y" in arrays
+    if has_targets:
+        posteriors = Posteriors(arch)
+        runs = [posteriors.predict(inputs, spread=False) for _ in range(repeats + 1)]
+        seconds = [seconds for seconds, _ in runs]
+        found |= {"posterior_first": seconds[0], "posterior_warm": np.array(seconds[1:])}
+        found |= runs[-1][1]
+    np.savez(output, versions=json.dumps(versions()), **found)
 
 
 class Server:
@@ -144,45 +130,27 @@ class Server:
     def __init__(self) -> None:
         self._problem: Problem | None = None
         self._posteriors: Posteriors | None = None
-        self._running = True
 
-    def serve(self, requests: Iterable[str], replies: TextIO) -> None:
-        """Answer one JSON object a line, until `quit` or the end of the stream."""
-        for line in requests:
-            try:
-                reply = self.answer(json.loads(line))
-            except Exception as failure:  # the client must hear of any
-                reply = {"error": f"{type(failure).__name__}: {failure}"}
-            print(json.dumps(reply), file=replies, flush=True)
-            if not self._running:
-                break
+    def load(self, arch: dict[str, Any], npz: str) -> dict[str, Any]:
+        self._problem = None  # a failure must not leave the old one behind
+        problem = Problem(arch, npz)
+        first = problem.time()
+        self._problem = problem
+        return {"first": first}
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to one request."""
-        match request["op"]:
-            case "load":
-                self._problem = None  # a failure must not leave the old one behind
-                problem = Problem(request["arch"], request["npz"])
-                first = problem.time()
-                self._problem = problem
-                return {"first": first}
-            case "time":
-                return {"seconds": self._loaded().time()}
-            case "save":
-                kernels: dict[str, Any] = {**self._loaded().kernels()}
-                np.savez(request["npz"], **kernels)
-                return {}
-            case "posterior":
-                if self._posteriors is None or self._posteriors.arch != request["arch"]:
-                    self._posteriors = Posteriors(request["arch"])
-                seconds, values = self._posteriors.predict(request["npz"], request["spread"])
-                np.savez(request["out"], **values)
-                return {"seconds": seconds}
-            case "quit":
-                self._running = False
-                return {}
-            case other:
-                raise ValueError(f"unknown op {other!r}")
+    def time(self) -> dict[str, Any]:
+        return {"seconds": self._loaded().time()}
+
+    def save(self, npz: str) -> dict[str, Any]:
+        np.savez(npz, **self._loaded().kernels())
+        return {}
+
+    def posterior(self, arch: dict[str, Any], npz: str, spread: bool, out: str) -> dict[str, Any]:
+        if self._posteriors is None or self._posteriors.arch != arch:
+            self._posteriors = Posteriors(arch)
+        seconds, values = self._posteriors.predict(npz, spread)
+        np.savez(out, **values)
+        return {"seconds": seconds}
 
     def _loaded(self) -> Problem:
         if self._problem is None:
@@ -190,44 +158,26 @@ class Server:
         return self._problem
 
 
-def claim_stdout() -> TextIO:
-    """A private stream to the real stdout; what others print goes to stderr from now on."""
-    stream = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return stream
-
-
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+def main() -> None:
+    """Run once or serve."""
     parser = argparse.ArgumentParser(description="Kernels and timings of neural-tangents.")
     parser.add_argument("arch", nargs="?", type=Path, help="JSON file of the architecture")
-    parser.add_argument("inputs", nargs="?", type=Path, help=".npz with x and perhaps x2")
+    parser.add_argument("inputs", nargs="?", type=Path, help=".npz with x, perhaps x2 and y")
     parser.add_argument("output", nargs="?", type=Path, help=".npz to write")
     parser.add_argument("--repeats", type=int, default=5, help="warm evaluations to time")
-    parser.add_argument(
-        "--get",
-        choices=tuple(KERNELS),
-        default="both",
-        help="kernels to store; the NTK is what is timed, unless this is nngp",
-    )
-    parser.add_argument("--no-output", action="store_true", help="store the timings only")
     parser.add_argument("--serve", action="store_true", help="answer requests on stdin")
-    options = parser.parse_args(arguments)
-    if not options.serve and options.output is None:
-        parser.error("arch, inputs and output are needed, unless --serve is given")
-    return options
-
-
-def main() -> None:
-    """Run once or serve, with the noise of the imported libraries kept away from stdout."""
-    options = parse()
-    replies = claim_stdout()
+    options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     warnings.simplefilter("ignore")
     if options.serve:
-        Server().serve(sys.stdin, replies)
+        server = Server()
+        operations = {name: getattr(server, name) for name in ("load", "time", "save", "posterior")}
+        protocol.serve(operations | {"versions": versions})
+    elif options.output is None:
+        parser.error("arch, inputs and output are needed, unless --serve is given")
     else:
-        run_once(options)
+        arch = json.loads(options.arch.read_text())
+        run_once(arch, options.inputs, options.output, options.repeats)
 
 
 if __name__ == "__main__":

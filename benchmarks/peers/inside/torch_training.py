@@ -1,10 +1,10 @@
 """Train networks one by one in PyTorch, in its own environment, on request.
 
-One JSON request a line on stdin, one JSON reply a line on stdout:
+As a server (`protocol.py`):
 
-    {"npz": path, "steps": 3000, "rate": 1e-3, "threads": 1, "how": "fused"}
+    {"op": "train", "npz": path, "steps": 3000, "rate": 1e-3, "threads": 1, "how": "fused"}
         ->  {"seconds": seconds, "losses": [one for each network]}
-    {"quit": true}
+    {"op": "versions"}  ->  {library: version}
 
 The file holds `x` (n, d), `y` (n, 1) and the initial parameters of the networks, `W0`, `b0`, `W1`,
 ... with the networks along the first axis: Linear, LayerNorm without parameters, ReLU, Linear,
@@ -17,12 +17,11 @@ network and loss), or "vmap" (all networks at once by `torch.func`, which is not
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from typing import Any
 
 import numpy as np
+import protocol
 import torch
 from torch import nn
 
@@ -93,30 +92,18 @@ def all_at_once(
         return [float(loss) for loss in losses_of(params, buffers)]
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    torch.set_num_threads(request["threads"])
-    data = dict(np.load(request["npz"]))
+def train(npz: str, steps: int, rate: float, threads: int, how: str) -> dict[str, Any]:
+    torch.set_num_threads(threads)
+    data = dict(np.load(npz))
     x, y = torch.tensor(data.pop("x")), torch.tensor(data.pop("y"))
     networks = [network(data, i) for i in range(len(data["W0"]))]
-    steps, rate, how = request["steps"], request["rate"], request["how"]
     began = time.perf_counter()
     trained = all_at_once if how == "vmap" else one_by_one
     losses = trained(networks, x, y, steps, rate, how)
     return {"seconds": time.perf_counter() - began, "losses": losses}
 
 
-def main() -> None:
-    print(json.dumps({"torch": torch.__version__}), flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        if "quit" in request:
-            return
-        try:
-            reply = answer(request)
-        except Exception as problem:  # the other side decides what a failure means
-            reply = {"error": f"{type(problem).__name__}: {problem}"}
-        print(json.dumps(reply), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    protocol.serve(
+        {"train": train, "versions": lambda: {"torch": torch.__version__, "numpy": np.__version__}}
+    )

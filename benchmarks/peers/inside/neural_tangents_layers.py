@@ -1,0 +1,32 @@
+"""The networks of neural-tangents, from their neutral description (`../description.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from neural_tangents import stax
+
+
+def layer(description: dict[str, Any]) -> Any:
+    """One layer."""
+    given = dict(description)
+    kind = given.pop("layer")
+    if kind == "Dense":
+        bias = given.get("b_std", 0.0)
+        return stax.Dense(given["width"], given.get("W_std", 1.0), bias if bias != 0 else None)
+    if kind == "Parallel":
+        branches = [serial(branch) for branch in given["branches"]]
+        return stax.serial(stax.FanOut(len(branches)), stax.parallel(*branches), stax.FanInSum())
+    if kind == "LeakyRelu":
+        return stax.LeakyRelu(given["slope"])
+    if kind == "RectifiedPower":
+        return stax.RectifiedMonomial(given["degree"])
+    if kind in ("LayerNorm", "Relu", "Abs", "Identity"):
+        return getattr(stax, kind)(**given)
+    raise ValueError(f"unknown layer {kind!r}")
+
+
+def serial(layers: Iterable[dict[str, Any]]) -> Any:
+    """Layers one after the other."""
+    return stax.serial(*map(layer, layers))
