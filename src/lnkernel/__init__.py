@@ -87,7 +87,7 @@ _ON_DEMAND = (
     "plot",
     "sklearn",
     "stax",
-)  # what needs more than JAX is imported at its first use
+)  # what needs more than JAX, or what few need, is imported at its first use
 
 
 def __getattr__(name: str) -> Any:

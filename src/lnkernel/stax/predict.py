@@ -40,12 +40,15 @@ def gradient_descent_mse_ensemble(
         diag_reg: added to the diagonal of the Gram matrix, times its mean.
         diag_reg_absolute_scale: whether it is added as it is, as `noise` of `lnkernel.posterior`.
 
-    Returns:
-        `predict_fn(t=None, x_test=None, get=None, compute_cov=False)`: the mean (m, k) at x_test,
-        float64. `t` is the time of gradient flow on $\frac{1}{2nk}\sum (f(x_i) - y_i)^2$, one or
-        several; None means convergence. `get` is "ntk", "nngp" or a tuple of these (None: both).
-        `compute_cov` gives mean and covariance, for "nngp" at convergence: for "ntk" ask
-        `lnkernel.posterior(...).ensemble_variance`. x_test=None means x_train, without `diag_reg`.
+    The result is `predict_fn(t=None, x_test=None, get=None, compute_cov=False)`, which gives the
+    mean (m, k) at the points x_test (m, d), float64:
+
+    - `t` is the time of gradient flow on $\frac{1}{2nk}\sum (f(x_i) - y_i)^2$, one or an array of
+      several; None means convergence.
+    - `x_test`: None means x_train, and is for diag_reg=0.
+    - `get` is "ntk", "nngp" or a tuple of these, which gives a namedtuple; None means both.
+    - `compute_cov` gives a `Gaussian`, for "nngp" at convergence. For trained networks ask
+      `lnkernel.posterior(...).ensemble_variance(x)`.
 
     >>> from lnkernel import stax
     >>> layer = stax.serial(stax.Dense(64, b_std=1.0), stax.LayerNorm(), stax.Relu(), stax.Dense(1))

@@ -44,15 +44,13 @@ class Layer:
         return folded(self.parts)
 
     def init_fn(self, rng: Any, input_shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
-        """Random parameters of the network of finite width, for inputs of that shape, (n, d).
+        """Random parameters of the network of finite width, as `(output_shape, params)`.
 
         Args:
             rng: a key of `jax.random`.
-            input_shape: (n, d); n may be -1.
+            input_shape: that of the inputs, (n, d); n may be -1.
 
-        Returns:
-            `(output_shape, params)`. `params` is a pytree, which `apply_fn` takes. They are
-            float32, and float64 where JAX's 64-bit mode is on.
+        `params` is a pytree, for `apply_fn`: float32, and float64 where JAX's 64-bit mode is on.
 
         >>> import jax
         >>> from lnkernel import stax
