@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -23,17 +24,23 @@ def high_water(pid: int | str = "self") -> int | None:
     return None if found is None else int(found[1]) * 1024
 
 
-def peak(prepare: str, call: str) -> tuple[int, float]:
+def peak(prepare: str, call: str) -> tuple[int | None, float]:
     """Bytes at the highest that some code takes beyond what came before it, and its seconds.
 
-    Both run in a process of their own: `prepare` is to import and to warm up.
+    The bytes are None where the system does not tell. Both run in a process of their own: `prepare`
+    is to import and to warm up.
     """
     script = (
-        "import time\nfrom benchmarks.memory import high_water\n"
+        "import json, time\nfrom benchmarks.memory import grown, high_water\n"
         f"{prepare}\nbefore, start = high_water(), time.perf_counter()\n"
-        f"{call}\nprint(high_water() - before, time.perf_counter() - start)\n"
+        f"{call}\nseconds = time.perf_counter() - start\nprint(json.dumps([grown(before, high_water()), seconds]))\n"
     )
     line = [sys.executable, "-c", script]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    found, seconds = done.stdout.split()
-    return int(found), float(seconds)
+    found, seconds = json.loads(done.stdout)
+    return found, seconds
+
+
+def grown(before: int | None, after: int | None) -> int | None:
+    """The difference, where both are known."""
+    return None if before is None or after is None else after - before

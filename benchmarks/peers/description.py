@@ -43,15 +43,19 @@ def describe(arch: Any) -> dict[str, Any]:
 
 def build(description: dict[str, Any]) -> lnk.Node:
     """The lnkernel architecture of a description."""
-    return lnk.serial(*map(_built, description["layers"]))
+    return _in_a_row(description["layers"])
+
+
+def _in_a_row(layers: list[dict[str, Any]]) -> lnk.Node:
+    built = [_built(layer) for layer in layers]
+    return built[0] if len(built) == 1 else lnk.serial(*built)
 
 
 def _built(description: dict[str, Any]) -> lnk.Node:
     fields = dict(description)
     kind = fields.pop("layer")
     if kind == "Parallel":
-        branches = [map(_built, branch) for branch in fields["branches"]]
-        return lnk.parallel(*(lnk.serial(*branch) for branch in branches))
+        return lnk.parallel(*map(_in_a_row, fields["branches"]))
     layer: lnk.Node = getattr(lnk, kind)(**fields)
     return layer
 

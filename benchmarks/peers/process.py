@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from benchmarks.memory import high_water
+from benchmarks.memory import grown, high_water
 
 from .environment import Environment
 
@@ -68,9 +69,15 @@ class Peer:
         """Of the libraries there."""
         return self.ask("versions")
 
-    def high_water(self) -> int | None:
-        """Bytes that the process has held at most so far, where the system tells."""
-        return high_water(self._process.pid)
+    def peak(self, prepare: Callable[[], Any], call: Callable[[], Any]) -> int | None:
+        """Bytes at the highest that one call takes beyond what came before it, if it is known.
+
+        For a process that has done nothing else yet.
+        """
+        prepare()
+        before = high_water(self._process.pid)
+        call()
+        return grown(before, high_water(self._process.pid))
 
     def path(self, name: str) -> str:
         """Where a file of this name goes; all are removed in the end."""

@@ -1,0 +1,1 @@
+"""What `benchmarks/against_peers.py` measures, one file for each peer."""

@@ -1,0 +1,85 @@
+"""The report as Markdown: the table of the documentation, and the few lines that the README quotes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- make peers-report: begin -->", "<!-- make peers-report: end -->"
+HEAD = (
+    "| beside | task | agreement | error against 50 digits: ours, its | times as fast | "
+    "peak memory: ours, its | it does not have |\n|---|---|---|---|---|---|---|"
+)
+QUOTED_HEAD = (
+    "| beside | task | agreement | error against 50 digits: ours, its | times as fast |\n"
+    "|---|---|---|---|---|"
+)
+
+
+def table(report: dict[str, Any]) -> str:
+    """Every row, and under what circumstances it was measured."""
+    lines = "\n".join(_line(row) for row in report["rows"])
+    return f"{HEAD}\n{lines}\n\n{circumstances(report)}"
+
+
+def quoted(report: dict[str, Any]) -> str:
+    """For the README: the rows in which there is more than one thing to compare."""
+    rows = (row for row in report["rows"] if row["ratio"] is not None)
+    lines = "\n".join("| " + " | ".join(_cells(row)[:5]) + " |" for row in rows)
+    return f"{QUOTED_HEAD}\n{lines}"
+
+
+def circumstances(report: dict[str, Any]) -> str:
+    hardware = report["hardware"]
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    peers = "; ".join(
+        f"{name} with " + ", ".join(f"{library} {number}" for library, number in each.items())
+        for name, each in report["peers"].items()
+    )
+    return (
+        f"On {hardware['cores']} cores ({hardware['processor']}, {hardware['platform']}). "
+        f"Ours: {versions}. Theirs: {peers}."
+    )
+
+
+def replaced(text: str, block: str) -> str:
+    """A page with what stands between the two marks replaced."""
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"expected {BEGIN} and {END} once, in this order")
+    return pattern.sub(lambda _: f"{BEGIN}\n{block}\n{END}", text)
+
+
+def publish(report: dict[str, Any], page: Path, readme: Path) -> None:
+    """The tables into the documentation and the README."""
+    page.write_text(replaced(page.read_text(), table(report)))
+    readme.write_text(replaced(readme.read_text(), quoted(report)))
+
+
+def _line(row: dict[str, Any]) -> str:
+    return "| " + " | ".join(_cells(row)) + " |"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [
+        row["peer"],
+        row["task"],
+        _small(row["agreement"]),
+        _both(_small(row["error"]), _small(row["peer_error"])),
+        "–" if row["ratio"] is None else f"{row['ratio']:.3g}",
+        _both(_megabytes(row["memory"]), _megabytes(row["peer_memory"])),
+        row["cannot"] or "–",
+    ]
+
+
+def _both(ours: str, its: str) -> str:
+    return "–" if ours == its == "–" else f"{ours}, {its}"
+
+
+def _small(number: float | None) -> str:
+    return "–" if number is None else f"{number:.0e}"
+
+
+def _megabytes(size: int | None) -> str:
+    return "–" if size is None else f"{size / 1e6:,.0f} MB"
