@@ -15,7 +15,7 @@ def angle(
 ) -> Any:
     r"""The curve of $k(x, x')/k(x, x)$ over the angle between x and x', from 0° to 180°.
 
-    Both have the same norm. In a straight line of cosines, a linear network, it is $\cos$.
+    Both have the same norm. For a linear network without biases it is the cosine.
 
     Args:
         kernel: what `ntk` or `nngp` returns.

@@ -59,6 +59,6 @@ def widths(comparison: Comparison, *, ax: Any = None) -> dict[str, Any]:
     ax.set_yscale("log")
     ax.set_xticks(width, [f"{w:.0f}" for w in width])
     ax.set_xlabel("width")
-    ax.set_ylabel("relative change of the kernel")
-    ax.legend()
+    ax.set_ylabel("relative to the kernel")
+    ax.legend(fontsize="small")
     return artists
