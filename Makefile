@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
+.PHONY: setup docs notebooks picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
 
 setup: .venv/installed
 
@@ -20,6 +20,9 @@ types: setup
 
 docs: setup  ## the site, in out/site; nothing is fetched
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+notebooks: setup  ## run all notebooks from scratch and write them back with their outputs
+	$(BIN)/python notebooks/execute.py
 
 picture: setup  ## docs/assets/one-layernorm.png
 	$(BIN)/python docs/tools/picture.py
