@@ -57,13 +57,16 @@ class Exact:
             return float(-(misfit + k * volume) / 2)
 
     def ensemble_variance(self, x: Any, function: Any = None) -> np.ndarray:
+        return np.diagonal(self.ensemble_covariance(x, function))
+
+    def ensemble_covariance(self, x: Any, function: Any = None) -> np.ndarray:
         with mp.workdps(50):
             w = self.kernel(x, self.X) * self.applied(function or (lambda v: 1 / v))
             shared = self.kernel(self.X, x, "nngp")
             inner = self.kernel(self.X, self.X, "nngp")
             prior = self.kernel(x, x, "nngp")
             spread = prior - w * shared - (w * shared).T + w * inner * w.T
-            return np.diagonal(as_floats(spread))
+            return as_floats(spread)
 
 
 def as_floats(matrix: Any) -> np.ndarray:

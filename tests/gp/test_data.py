@@ -67,7 +67,8 @@ def test_bad_kernel(kernel: Any) -> None:
 
 def test_bad_inputs_to_predict_at() -> None:
     post = lnk.posterior(LN, X, Y)
-    for method in (post.mean, post.variance, post.std, post.ensemble_variance, post.covariance):
+    spreads = post.ensemble_variance, post.ensemble_covariance
+    for method in (post.mean, post.variance, post.std, post.covariance, *spreads):
         with pytest.raises(InputError, match="x: expected the dimension of the training inputs, 2"):
             method([[1.0]])
         with pytest.raises(InputError, match="x: expected a 2-D array"):

@@ -62,9 +62,9 @@ def test_noise_and_several_outputs_against_50_digits(kernel: str) -> None:
     post, exact = lnk.posterior(LN, X, y, kernel, noise=0.3), Exact(LN, X, y, kernel, noise=0.3)
     np.testing.assert_allclose(post.mean(x), exact.mean(x), rtol=0, atol=1e-13)
     np.testing.assert_allclose(post.covariance(x), exact.covariance(x), rtol=0, atol=1e-13)
-    np.testing.assert_allclose(
-        post.ensemble_variance(x), exact.ensemble_variance(x), rtol=0, atol=1e-13
-    )
+    spread = exact.ensemble_covariance(x)
+    np.testing.assert_allclose(post.ensemble_variance(x), np.diagonal(spread), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(post.ensemble_covariance(x), spread, rtol=0, atol=1e-13)
     assert post.log_marginal_likelihood() == pytest.approx(
         exact.log_marginal_likelihood(), rel=1e-13
     )
@@ -178,9 +178,9 @@ def test_norms_of_very_different_size_do_no_harm() -> None:
 def test_many_points_at_once_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, x = data()
     post = lnk.posterior(LN, X, y)
-    whole = post.mean(x), post.variance(x), post.ensemble_variance(x)
+    whole = post.mean(x), post.variance(x), post.ensemble_variance(x), post.ensemble_covariance(x)
     monkeypatch.setattr("lnkernel.gp.fit._ENTRIES", 1)  # row by row
-    parts = post.mean(x), post.variance(x), post.ensemble_variance(x)
+    parts = post.mean(x), post.variance(x), post.ensemble_variance(x), post.ensemble_covariance(x)
     for one, two in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-13)
 
@@ -224,7 +224,8 @@ def test_jax_arrays_in_64_bit_mode_and_numpy_outside() -> None:
     assert isinstance(outside.mean(x), np.ndarray) and outside.mean(x).dtype == np.float64
     with jax.enable_x64(True):
         inside = lnk.posterior(LN, jax.numpy.asarray(X), jax.numpy.asarray(y))
-        for name in ("mean", "variance", "std", "covariance", "ensemble_variance"):
+        spreads = "ensemble_variance", "ensemble_covariance"
+        for name in ("mean", "variance", "std", "covariance", *spreads):
             result = getattr(inside, name)(jax.numpy.asarray(x))
             assert isinstance(result, jax.Array) and result.dtype == np.float64
             assert np.array_equal(result, getattr(outside, name)(x))

@@ -70,12 +70,25 @@ def test_fields_come_in_the_order_asked_for(get: Any) -> None:
 
 
 def test_covariance() -> None:
-    found = PREDICT(x_test=TEST, get="nngp", compute_cov=True)
-    post = lnk.posterior(NET.arch, X, Y, kernel="nngp")
-    close(found.mean, post.mean(TEST))
-    close(found.covariance, post.covariance(TEST))
-    close(found.covariance, found.covariance.T)
-    assert np.linalg.eigvalsh(found.covariance)[0] > -1e-12
+    found = PREDICT(x_test=TEST, compute_cov=True)
+    for gaussian, kernel in zip(found, ("nngp", "ntk"), strict=True):
+        post = lnk.posterior(NET.arch, X, Y, kernel=kernel)
+        close(gaussian.mean, post.mean(TEST))
+        close(np.diagonal(gaussian.covariance), post.ensemble_variance(TEST))
+        close(gaussian.covariance, gaussian.covariance.T)
+        assert np.linalg.eigvalsh(gaussian.covariance)[0] > -1e-12
+    close(found.nngp.covariance, lnk.posterior(NET.arch, X, Y, kernel="nngp").covariance(TEST))
+
+
+@pytest.mark.parametrize("get", ["nngp", "ntk"])
+def test_covariance_in_time(get: str) -> None:
+    """At the start that of random networks, at the end that of trained ones, none at the data."""
+    times = np.array([0.0, 2.0, np.inf])
+    found = PREDICT(times, TEST, get, compute_cov=True)
+    assert found.mean.shape == (3, 4, 2) and found.covariance.shape == (3, 4, 4)
+    close(found.covariance[0], NET.kernel_fn(TEST, None, "nngp"))
+    close(found.covariance[2], PREDICT(None, TEST, get, compute_cov=True).covariance)
+    close(PREDICT(None, None, get, compute_cov=True).covariance, np.zeros((6, 6)))
 
 
 STANDARD = stax.Dense(2, 1.5, parameterization="standard")
@@ -86,12 +99,14 @@ STANDARD = stax.Dense(2, 1.5, parameterization="standard")
     [
         (lambda: ensemble(lambda x1, x2, get: None, X, Y), "kernel_fn: expected the kernel_fn of"),
         (lambda: PREDICT(x_test=TEST, get="cov1"), 'get: expected "ntk", "nngp" or both'),
-        (lambda: PREDICT(x_test=TEST, compute_cov=True), "ensemble_variance"),
-        (lambda: PREDICT(1.0, TEST, "nngp", True), 'False, except for get="nngp" at t=None'),
+        (
+            lambda: ensemble(NET.kernel_fn, X, Y, diag_reg=0.1)(1.0, TEST, "nngp", True),
+            "compute_cov: expected False .* at a time t with diag_reg",
+        ),
         (lambda: ensemble(NET.kernel_fn, X, Y, diag_reg=0.1)(), "Give x_test=x_train"),
         (lambda: ensemble(STANDARD.kernel_fn, X, Y)(get="ntk"), "grows with the width"),
     ],
-    ids=["kernel_fn", "get", "covariance", "in time", "regularised at the data", "standard"],
+    ids=["kernel_fn", "get", "regularised in time", "regularised at the data", "standard"],
 )
 def test_refused(call: Any, message: str) -> None:
     with pytest.raises(lnk.errors.LnkernelError, match=message):

@@ -82,22 +82,28 @@ class Fit:
     def ensemble_variance(self, solver: Solver, x: np.ndarray) -> np.ndarray:
         """The variance of f_0(x) - w(x) f_0(X) with w(x) = kernel(x, X) phi(A), (m,).
 
-        `solver` is b -> phi(A) b. K(X, X) is made in blocks and never stored.
+        `solver` is b -> phi(A) b.
         """
         prior = Kernel(self.arch, ("nngp",))
 
         def of_some(rows: np.ndarray) -> np.ndarray:
             weights = solver(matrix(self.kernel, self.data.x, rows))  # (n, m)
-            shared = matrix(prior, self.data.x, rows)
-            total = diagonal(prior, rows) - 2 * np.einsum("im,im->m", weights, shared)
-            start = 0
-            for some in self.blocks(self.data.x):
-                part = matrix(prior, some, self.data.x) @ weights
-                total += np.einsum("im,im->m", weights[start : start + len(some)], part)
-                start += len(some)
-            return total
+            less = self._prior_times(weights) - 2 * matrix(prior, self.data.x, rows)
+            return diagonal(prior, rows) + np.einsum("im,im->m", weights, less)
 
         return _not_negative(np.concatenate([of_some(rows) for rows in self.blocks(x)]))
+
+    def ensemble_covariance(self, solver: Solver, x: np.ndarray) -> np.ndarray:
+        """The covariance of f_0(x) - w(x) f_0(X) for all pairs of points, (m, m)."""
+        prior = Kernel(self.arch, ("nngp",))
+        weights = solver(matrix(self.kernel, self.data.x, x))  # (n, m)
+        half = weights.T @ (self._prior_times(weights) / 2 - matrix(prior, self.data.x, x))
+        return matrix(prior, x) + half + half.T  # symmetric to the last digit
+
+    def _prior_times(self, weights: np.ndarray) -> np.ndarray:
+        """K(X, X) weights; K(X, X) is made in blocks and never stored."""
+        prior, x = Kernel(self.arch, ("nngp",)), self.data.x
+        return np.concatenate([matrix(prior, some, x) @ weights for some in self.blocks(x)])
 
 
 def fit(arch: Node, which: str, X: Any, y: Any, noise: float, mean_first: bool = False) -> Fit:

@@ -159,6 +159,19 @@ class Posterior:
         """
         return _ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
 
+    def ensemble_covariance(self, x: Any) -> Any:
+        """The covariance of those outputs for all pairs of the points x: (m, m), float64.
+
+            K(x, x') - w K(X, x') - K(x, X) w'^T + w K(X, X) w'^T
+
+        >>> import numpy as np, lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> x = [[-1.0], [0.0], [3.0]]
+        >>> bool(np.allclose(np.diagonal(post.ensemble_covariance(x)), post.ensemble_variance(x)))
+        True
+        """
+        return _ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
+
     def at(self, t: Any) -> Stopped:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).
 
@@ -246,6 +259,10 @@ class Stopped:
         """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
         return _ensemble_variance(self._fit, self._solver, x)
 
+    def ensemble_covariance(self, x: Any) -> Any:
+        """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
+        return _ensemble_covariance(self._fit, self._solver, x)
+
 
 def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0) -> Any:
     r"""The posterior of an infinitely wide network given data, with $A = k(X, X) + \mathrm{noise}\cdot I$:
@@ -301,6 +318,12 @@ def _ensemble_variance(fit: Fit, solver: Solver, x: Any) -> Any:
     was_on = boundary.x64_is_on()
     points = as_inputs(x, fit.data.x.shape[1])
     return boundary.handed_out(fit.ensemble_variance(solver, points), was_on)
+
+
+def _ensemble_covariance(fit: Fit, solver: Solver, x: Any) -> Any:
+    was_on = boundary.x64_is_on()
+    points = as_inputs(x, fit.data.x.shape[1])
+    return boundary.handed_out(fit.ensemble_covariance(solver, points), was_on)
 
 
 def _in_jax(x: Any) -> bool:

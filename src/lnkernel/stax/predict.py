@@ -17,7 +17,7 @@ from lnkernel.stax.triple import Layer
 
 
 class Gaussian(NamedTuple):
-    """A prediction with `compute_cov=True`: mean (m, k) and covariance (m, m)."""
+    """A prediction with `compute_cov=True`: mean (m, k) and covariance (m, m) of every output."""
 
     mean: Any
     covariance: Any
@@ -47,8 +47,9 @@ def gradient_descent_mse_ensemble(
       several; None means convergence.
     - `x_test`: None means x_train, and is for diag_reg=0.
     - `get` is "ntk", "nngp" or a tuple of these, which gives a namedtuple; None means both.
-    - `compute_cov` gives a `Gaussian`, for "nngp" at convergence. For trained networks ask
-      `lnkernel.posterior(...).ensemble_variance(x)`.
+    - `compute_cov` gives a `Gaussian`: with the mean the covariance (m, m), for "ntk" that of
+      trained networks over their random starts, for "nngp" that of the Bayesian network (at a
+      time `t` that of networks of which the last layer is trained, for diag_reg=0).
 
     >>> from lnkernel import stax
     >>> layer = stax.serial(stax.Dense(64, b_std=1.0), stax.LayerNorm(), stax.Relu(), stax.Dense(1))
@@ -82,16 +83,16 @@ def gradient_descent_mse_ensemble(
             raise InputError(
                 "x_test", "points, because diag_reg is not 0", "None", "Give x_test=x_train"
             )
-        if compute_cov and (t is not None or "ntk" in names):
+        if compute_cov and diag_reg and t is not None and "nngp" in names:
             raise InputError(
                 "compute_cov",
-                'False, except for get="nngp" at t=None',
-                f"True for get={get!r}, t={t!r}",
-                "Ask lnkernel.posterior(arch, X, y), .at(t), for its ensemble_variance(x)",
+                'False for get="nngp" at a time t with diag_reg, which is no covariance',
+                "True",
+                'Take t=None, diag_reg=0, or get="ntk"',
             )
         points = x_train if x_test is None else x_test
         rate = learning_rate / np.size(y_train)
-        made = [_prediction(fitted(name), t, rate, points, compute_cov) for name in names]
+        made = [_predicted(fitted(name), name, t, rate, points, compute_cov) for name in names]
         if isinstance(get, str):
             return made[0]
         return namedtuple("Gaussians", names)(*made)
@@ -99,13 +100,21 @@ def gradient_descent_mse_ensemble(
     return predict_fn
 
 
-def _prediction(post: Posterior, t: Any, rate: float, points: Any, compute_cov: bool) -> Any:
+def _predicted(post: Posterior, which: str, t: Any, rate: float, x: Any, compute_cov: bool) -> Any:
+    """The mean, and the covariance if asked for; for an array of times stacked in its shape."""
     if t is None:
-        mean = post.mean(points)
-        return Gaussian(mean, post.covariance(points)) if compute_cov else mean
+        spread = post.covariance if which == "nngp" else post.ensemble_covariance
+        return Gaussian(post.mean(x), spread(x)) if compute_cov else post.mean(x)
     times = np.asarray(t, float)
-    means = [np.asarray(post.at(time).mean(points)) for time in rate * times.ravel()]
-    return np.stack(means).reshape(*times.shape, *means[0].shape)
+    stopped = [post.at(time) for time in rate * times.ravel()]
+
+    def stacked(arrays: list[Any]) -> Any:
+        return np.stack(arrays).reshape(*times.shape, *arrays[0].shape)
+
+    mean = stacked([one.mean(x) for one in stopped])
+    if not compute_cov:
+        return mean
+    return Gaussian(mean, stacked([one.ensemble_covariance(x) for one in stopped]))
 
 
 def _names(get: str | tuple[str, ...]) -> tuple[str, ...]:
