@@ -13,10 +13,11 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError, LearningRateError
-from lnkernel.gp import traced
+from lnkernel.gp import predictions, traced
 from lnkernel.gp.data import as_inputs
 from lnkernel.gp.dynamics import Filter, gradient_descent, gradient_flow
-from lnkernel.gp.fit import Fit, Solver, fit
+from lnkernel.gp.fit import Fit, fit
+from lnkernel.gp.stopped import Stopped
 from lnkernel.gram import boundary
 
 KERNELS = ("ntk", "nngp")
@@ -59,7 +60,7 @@ class Posterior:
         >>> post.mean([[2.0], [1e9]]).round(3).tolist()      # bounded, by LayerNorm
         [1.0, 1.038]
         """
-        return _mean(self._fit, self._fit.coefficients, x)
+        return predictions.mean(self._fit, self._fit.coefficients, x)
 
     def variance(self, x: Any) -> Any:
         r"""$k(x, x) - k(x, X)\,A^{-1} k(X, x)$ at the points x (m, d): (m,), float64.
@@ -74,7 +75,7 @@ class Posterior:
         >>> post.variance([[2.0], [0.0]]).round(3).tolist()     # none at the data
         [0.0, 0.643]
         """
-        if _in_jax(x):
+        if predictions.is_in_jax(x):
             return traced.variance(self._fit, x)
         was_on = boundary.x64_is_on()
         return boundary.handed_out(self._fit.variance(self._inputs(x)), was_on)
@@ -157,7 +158,7 @@ class Posterior:
         >>> post.ensemble_variance([[2.0], [-1.0]]).round(3).tolist()     # they agree at the data
         [0.0, 0.96]
         """
-        return _ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
+        return predictions.ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
 
     def ensemble_covariance(self, x: Any) -> Any:
         """The covariance of those outputs for all pairs of the points x: (m, m), float64.
@@ -170,7 +171,7 @@ class Posterior:
         >>> bool(np.allclose(np.diagonal(post.ensemble_covariance(x)), post.ensemble_variance(x)))
         True
         """
-        return _ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
+        return predictions.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
 
     def at(self, t: Any) -> Stopped:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).
@@ -190,7 +191,7 @@ class Posterior:
         if not time >= 0:
             raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
         if math.isinf(time):
-            return Stopped(self._fit, self._fit.solver.solve, f"at t = {time}")
+            return Stopped(self._fit, self._fit.solver.solve, f"{self!r} at t = {time}")
         return self._stopped(gradient_flow(time), f"at t = {time}")
 
     def after(self, steps: Any, learning_rate: Any) -> Stopped:
@@ -231,37 +232,13 @@ class Posterior:
 
     def _stopped(self, to_eigenvalue: Filter, said: str) -> Stopped:
         eigen = self._fit.eigen
-        return Stopped(self._fit, lambda b: eigen.applied(to_eigenvalue, b), said)
+        return Stopped(self._fit, lambda b: eigen.applied(to_eigenvalue, b), f"{self!r} {said}")
 
     def _inputs(self, x: Any) -> np.ndarray:
         return as_inputs(x, self._fit.data.x.shape[1])
 
     def _columns(self, values: Any) -> Any:
         return values[..., 0] if self._fit.data.one_output else values
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Stopped:
-    """Infinitely wide networks whose training was stopped. `Posterior.at` and `.after` make it."""
-
-    _fit: Fit
-    _solver: Solver
-    _said: str
-
-    def __repr__(self) -> str:
-        return f"Stopped({Posterior(self._fit)!r} {self._said})"
-
-    def mean(self, x: Any) -> Any:
-        """The mean of the networks' outputs at the points x (m, d): (m,) or (m, k), float64."""
-        return _mean(self._fit, self._solver(self._fit.data.y), x)
-
-    def ensemble_variance(self, x: Any) -> Any:
-        """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
-        return _ensemble_variance(self._fit, self._solver, x)
-
-    def ensemble_covariance(self, x: Any) -> Any:
-        """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
-        return _ensemble_covariance(self._fit, self._solver, x)
 
 
 def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0) -> Any:
@@ -303,31 +280,6 @@ def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0)
     if not 0 <= variance < math.inf:
         raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
     return Posterior(fit(arch, kernel, X, y, variance, mean_first=True))
-
-
-def _mean(fit: Fit, coefficients: np.ndarray, x: Any) -> Any:
-    one = fit.data.one_output
-    if _in_jax(x):
-        return traced.mean(fit, coefficients, x)
-    was_on = boundary.x64_is_on()
-    values = fit.mean(coefficients, as_inputs(x, fit.data.x.shape[1]))
-    return boundary.handed_out(values[:, 0] if one else values, was_on)
-
-
-def _ensemble_variance(fit: Fit, solver: Solver, x: Any) -> Any:
-    was_on = boundary.x64_is_on()
-    points = as_inputs(x, fit.data.x.shape[1])
-    return boundary.handed_out(fit.ensemble_variance(solver, points), was_on)
-
-
-def _ensemble_covariance(fit: Fit, solver: Solver, x: Any) -> Any:
-    was_on = boundary.x64_is_on()
-    points = as_inputs(x, fit.data.x.shape[1])
-    return boundary.handed_out(fit.ensemble_covariance(solver, points), was_on)
-
-
-def _in_jax(x: Any) -> bool:
-    return boundary.is_traced(x) or boundary.inside_jit()
 
 
 def _number(name: str, value: Any, expected: str) -> float:
