@@ -98,7 +98,9 @@ STANDARD = stax.Dense(2, 1.5, parameterization="standard")
     ("call", "message"),
     [
         (lambda: ensemble(lambda x1, x2, get: None, X, Y), "kernel_fn: expected the kernel_fn of"),
-        (lambda: PREDICT(x_test=TEST, get="cov1"), 'get: expected "ntk", "nngp" or both'),
+        (lambda: PREDICT(x_test=TEST, get="cov1"), "get: expected one or several .* nngp, ntk"),
+        (lambda: ensemble(NET.kernel_fn, X, Y, trace_axes=()), "trace_axes: expected"),
+        (lambda: stax.predict.gp_inference, r"no predict.gp_inference: .* Take lnkernel.posterior"),
         (
             lambda: ensemble(NET.kernel_fn, X, Y, diag_reg=0.1)(1.0, TEST, "nngp", True),
             "compute_cov: expected False .* at a time t with diag_reg",
@@ -106,7 +108,15 @@ STANDARD = stax.Dense(2, 1.5, parameterization="standard")
         (lambda: ensemble(NET.kernel_fn, X, Y, diag_reg=0.1)(), "Give x_test=x_train"),
         (lambda: ensemble(STANDARD.kernel_fn, X, Y)(get="ntk"), "grows with the width"),
     ],
-    ids=["kernel_fn", "get", "regularised in time", "regularised at the data", "standard"],
+    ids=[
+        "kernel_fn",
+        "get",
+        "trace_axes",
+        "other name",
+        "regularised in time",
+        "regularised at the data",
+        "standard",
+    ],
 )
 def test_refused(call: Any, message: str) -> None:
     with pytest.raises(lnk.errors.LnkernelError, match=message):

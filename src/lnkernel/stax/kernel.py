@@ -71,14 +71,14 @@ class Kernel:
         return f"Kernel({n} x {m} points, {self.layer.arch!r})"
 
 
-def names_of(get: str | tuple[str, ...]) -> tuple[str, ...]:
+def names_of(get: str | tuple[str, ...], known: tuple[str, ...] = FIELDS) -> tuple[str, ...]:
     """The fields asked for, in lower case, as neural-tangents reads them."""
     names = (get,) if isinstance(get, str) else tuple(get)
     low = tuple(name.lower() for name in names)
-    if not low or len(set(low)) < len(low) or not set(low) <= set(FIELDS):
+    if not low or len(set(low)) < len(low) or not set(low) <= set(known):
         raise InputError(
             "get",
-            f"one or several different names of {', '.join(FIELDS)}",
+            f"one or several different names of {', '.join(known)}",
             repr(get),
             'Write e.g. get="ntk" or get=("nngp", "ntk")',
         )

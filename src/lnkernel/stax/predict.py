@@ -9,11 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lnkernel.errors import InputError
-from lnkernel.gp.posterior import KERNELS, Posterior, posterior
+from lnkernel.errors import InputError, MissingLayerError
+from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel
-from lnkernel.stax.kernel import with_ntk
+from lnkernel.stax.kernel import names_of, with_ntk
 from lnkernel.stax.triple import Layer
+
+KERNELS = ("nngp", "ntk")  # in the order of the namedtuple for get=None
+IN_OTHER_WORDS = {
+    "gp_inference": "lnkernel.posterior(arch, X, y, kernel, noise): its mean(x), covariance(x)",
+    "gradient_descent": "lnkernel.finite.train_ensemble(arch, X, y, optimizer=...), of finite width",
+    "gradient_descent_mse": "lnkernel.posterior(arch, X, y), with at(t) or after(steps, rate)",
+    "max_learning_rate": "lnkernel.posterior(arch, X, y).max_learning_rate",
+    "ODEState": "lnkernel.finite.train_ensemble(arch, X, y, optimizer=...), of finite width",
+}
 
 
 class Gaussian(NamedTuple):
@@ -30,6 +39,7 @@ def gradient_descent_mse_ensemble(
     learning_rate: float = 1.0,
     diag_reg: float = 0.0,
     diag_reg_absolute_scale: bool = False,
+    trace_axes: tuple[int, ...] = (-1,),
 ) -> Callable[..., Any]:
     r"""Predictions of infinitely wide networks trained on the squared error, by `lnkernel.posterior`.
 
@@ -39,6 +49,7 @@ def gradient_descent_mse_ensemble(
         learning_rate: by which times are multiplied.
         diag_reg: added to the diagonal of the Gram matrix, times its mean.
         diag_reg_absolute_scale: whether it is added as it is, as `noise` of `lnkernel.posterior`.
+        trace_axes: (-1,), the axis of the outputs, which have one kernel in common.
 
     The result is `predict_fn(t=None, x_test=None, get=None, compute_cov=False)`, which gives the
     mean (m, k) at the points x_test (m, d), float64:
@@ -67,6 +78,13 @@ def gradient_descent_mse_ensemble(
             repr(kernel_fn),
             "Take the third of init_fn, apply_fn, kernel_fn = stax.serial(...)",
         )
+    if tuple(trace_axes) not in ((-1,), (1,)):
+        raise InputError(
+            "trace_axes",
+            "(-1,), because the k outputs have one kernel (n, n) in common",
+            repr(trace_axes),
+            "Leave it away",
+        )
 
     @cache
     def fitted(which: str) -> Posterior:
@@ -78,7 +96,7 @@ def gradient_descent_mse_ensemble(
     def predict_fn(
         t: Any = None, x_test: Any = None, get: Any = None, compute_cov: bool = False
     ) -> Any:
-        names = _names(("nngp", "ntk") if get is None else get)
+        names = names_of(KERNELS if get is None else get, KERNELS)
         if x_test is None and diag_reg:
             raise InputError(
                 "x_test", "points, because diag_reg is not 0", "None", "Give x_test=x_train"
@@ -117,8 +135,8 @@ def _predicted(post: Posterior, which: str, t: Any, rate: float, x: Any, compute
     return Gaussian(mean, stacked([one.ensemble_covariance(x) for one in stopped]))
 
 
-def _names(get: str | tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(name.lower() for name in ((get,) if isinstance(get, str) else get))
-    if not names or len(set(names)) < len(names) or not set(names) <= set(KERNELS):
-        raise InputError("get", '"ntk", "nngp" or both in a tuple', repr(get), 'Write get="ntk"')
-    return names
+def __getattr__(name: str) -> Any:
+    if name in IN_OTHER_WORDS:
+        said = f"Take {IN_OTHER_WORDS[name]}"
+        raise MissingLayerError(f"predict.{name}", "it is said in other words here", said)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
