@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers clean
+.PHONY: setup docs notebooks picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -39,10 +39,10 @@ demo: setup  ## with and without LayerNorm far from the data: kernels, trained n
 accuracy: setup  ## error of every kernel against 50 digits
 	$(BIN)/python -m benchmarks.accuracy
 
-gram: setup peers  ## speed of the Gram matrix beside neural-tangents
+gram: setup  ## speed of the Gram matrix beside neural-tangents
 	$(BIN)/python -m benchmarks.gram
 
-posterior: setup peers  ## speed and error of the posterior beside neural-tangents
+posterior: setup  ## speed and error of the posterior beside neural-tangents
 	$(BIN)/python -m benchmarks.posterior
 
 tightness: setup  ## each bound beside the true supremum of the mean
@@ -57,8 +57,14 @@ training: setup  ## speed of training an ensemble beside PyTorch
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)
 
-peers: setup  ## the separate environment of neural-tangents
+peers: setup  ## the separate environments of neural-tangents, GPJax and PyTorch
 	$(BIN)/python -m benchmarks.peers.environment
 
+peers-report: setup  ## agreement, accuracy, speed and memory beside them: docs/peers.md, README.md
+	$(BIN)/python -m benchmarks.against_peers --publish
+
+golden: setup  ## the reference kernels of neural-tangents that the tests hold ours against
+	$(BIN)/python -m benchmarks.peers.golden
+
 clean:
-	rm -rf .venv .venv-peers .venv-torch build dist out
+	rm -rf .venv .venv-peers .venv-gpjax .venv-torch build dist out

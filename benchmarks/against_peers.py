@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes, no claims of speed")
     parser.add_argument("--only", choices=PEERS, action="append", help="one of the peers")
     parser.add_argument("--publish", action="store_true", help="into docs/ and the README")
+    parser.add_argument("--remark", default="", help="what readers should know about this run")
     parser.add_argument("--out", type=Path, default=Path("out/peers"), help="folder of the report")
     options = parser.parse_args(arguments)
     if options.publish and (options.quick or options.only):
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print()
     path = options.out / "peers.json"
     lines = [asdict(row) | {"ratio": row.ratio} for row in rows]
-    code = concluded(checks, path, quick=options.quick, peers=peers, rows=lines)
+    about = {"quick": options.quick, "remark": options.remark, "peers": peers}
+    code = concluded(checks, path, **about, rows=lines)
     report: dict[str, Any] = json.loads(path.read_text())
     (options.out / "peers.md").write_text(page.table(report) + "\n")
     if options.publish and all(peers.values()):

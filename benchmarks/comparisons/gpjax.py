@@ -52,7 +52,7 @@ def covariance(degree: int, x: np.ndarray, peer: GPJax, size: Size) -> Row:
     return Row(
         "GPJax",
         f"K of one layer, u₊{'²' if degree == 2 else ''}, {n:,} points",
-        "more than one layer, Θ, norms" if degree == 1 else "degrees other than 0, 1, 2",
+        "take more than one layer; Θ; norms" if degree == 1 else "take degrees other than 0, 1, 2",
         agreement=agreement,
         error=error,
         peer_error=peer_error,
@@ -81,7 +81,7 @@ def step(x: np.ndarray, peer: GPJax) -> Row:
     return Row(
         "GPJax",
         "Θ of one ReLU layer, put together from its order 0",
-        "the digits that a jitter of 1e-15 in cos θ takes from equal inputs",
+        "keep more than half of the digits at equal inputs",
         agreement=agreement,
         error=error,
         peer_error=peer_error,

@@ -59,7 +59,7 @@ def matrix(case: gram.Case, peer: NeuralTangents, size: Size) -> Row:
     return Row(
         PEER,
         f"Θ of {shape} points" + (", symmetric" if case.symmetric else ""),
-        "half of the work where the matrix is symmetric" if case.symmetric else "",
+        "use the symmetry: it computes both halves" if case.symmetric else "",
         agreement=result.worst_difference,
         error=error,
         peer_error=peer_error,
@@ -102,7 +102,7 @@ def near_duplicates(peer: NeuralTangents) -> Row:
     return Row(
         PEER,
         "Θ of near-duplicates, 0 to 1e-3 apart, and of collinear inputs",
-        "more than half of the digits",
+        "keep more than half of the digits",
         agreement=float(np.abs(found[0] - found[1]).max() / found[0].max()),
         error=error,
         peer_error=peer_error,
@@ -119,7 +119,7 @@ def prediction(peer: NeuralTangents, size: Size) -> Row:
     return Row(
         PEER,
         f"posterior mean, {n:,} points, 1,000 predictions",
-        "a solve in place",
+        "",
         agreement=result.difference,
         error=error,
         peer_error=peer_error,
@@ -167,7 +167,7 @@ def layer_norm_after(peer: NeuralTangents) -> Row:
     return Row(
         PEER,
         "Θ with LayerNorm behind an activation",
-        "it: `NotImplementedError`",
+        "this: `NotImplementedError`",
         error=error,
         checks={"exact": error <= BOUND, "it refuses": refused},
     )
@@ -185,7 +185,7 @@ def bound() -> Row:
     return Row(
         PEER,
         "a bound on the mean at every input",
-        "it",
+        "this: it has no bound",
         seconds=seconds,
         checks={"the bound holds": largest <= found.rkhs},
     )

@@ -9,7 +9,7 @@ from typing import Any
 BEGIN, END = "<!-- make peers-report: begin -->", "<!-- make peers-report: end -->"
 HEAD = (
     "| beside | task | agreement | error against 50 digits: ours, its | times as fast | "
-    "peak memory: ours, its | it does not have |\n|---|---|---|---|---|---|---|"
+    "peak memory: ours, its | what it cannot do |\n|---|---|---|---|---|---|---|"
 )
 QUOTED_HEAD = (
     "| beside | task | agreement | error against 50 digits: ours, its | times as fast |\n"
@@ -18,29 +18,37 @@ QUOTED_HEAD = (
 
 
 def table(report: dict[str, Any]) -> str:
-    """Every row, and under what circumstances it was measured."""
+    """Every row, under what circumstances it was measured, and which claims failed."""
     lines = "\n".join(_line(row) for row in report["rows"])
-    return f"{HEAD}\n{lines}\n\n{circumstances(report)}"
+    failed = "; ".join(claim for claim, holds in report["checks"].items() if not holds)
+    return f"{HEAD}\n{lines}\n\n{circumstances(report)}{_remark(report)}" + (
+        f"\n\n**Claimed, and not so in this run:** {failed}." if failed else ""
+    )
 
 
 def quoted(report: dict[str, Any]) -> str:
     """For the README: the rows in which there is more than one thing to compare."""
     rows = (row for row in report["rows"] if row["ratio"] is not None)
     lines = "\n".join("| " + " | ".join(_cells(row)[:5]) + " |" for row in rows)
-    return f"{QUOTED_HEAD}\n{lines}"
+    return f"{QUOTED_HEAD}\n{lines}{_remark(report)}"
 
 
 def circumstances(report: dict[str, Any]) -> str:
     hardware = report["hardware"]
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    peers = "; ".join(
-        f"{name} with " + ", ".join(f"{library} {number}" for library, number in each.items())
-        for name, each in report["peers"].items()
-    )
+    peers = "; ".join(_list(each) for each in report["peers"].values())
     return (
         f"On {hardware['cores']} cores ({hardware['processor']}, {hardware['platform']}). "
-        f"Ours: {versions}. Theirs: {peers}."
+        f"Ours: {_list(report['versions'])}. Theirs: {peers}."
     )
+
+
+def _remark(report: dict[str, Any]) -> str:
+    """What a reader has to know about this run beyond its numbers."""
+    return f"\n\n**Note:** {report['remark']}" if report["remark"] else ""
+
+
+def _list(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
 def replaced(text: str, block: str) -> str:

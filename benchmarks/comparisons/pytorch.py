@@ -72,7 +72,7 @@ def tangent_kernel(size: Size) -> Row:
     return Row(
         "torch.func",
         f"Θ̂ of a network of width {width}, {n} points, on copied weights",
-        "linear layers kept in factors: it forms the Jacobian",
+        "give the limit of infinite width",
         agreement=agreement,
         seconds=ours,
         peer_seconds=theirs,

@@ -68,7 +68,7 @@ def rows(size: Size) -> Iterator[Row]:
     yield Row(
         "scikit-learn",
         f"Gaussian process with our K, {n:,} points, mean and std at {PREDICTIONS}",
-        "kernels of networks of its own",
+        "give kernels of networks by itself",
         agreement=agreement,
         error=error,
         peer_error=peer_error,
