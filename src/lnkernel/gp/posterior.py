@@ -259,7 +259,7 @@ def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0)
     Nothing else is added: where float64 cannot tell the Gram matrix from a singular one, a
     `SingularGramError` says so, and equal inputs are named by a `DuplicateInputsError`. The
     matrix is factorised in place, so n points take 8 n² bytes (from 1,000 to 10,000 points up to
-    12 n², for a factor in single precision that solves as exactly in half the time).
+    12 n², for a factor in single precision that solves as exactly in less time).
 
     With a tracer of `jax.grad` in `arch` or in the data, the result has `mean`, `variance`,
     `std` and `log_marginal_likelihood`, and no such checks.

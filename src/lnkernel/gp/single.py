@@ -1,6 +1,6 @@
 r"""Linear systems of a Gram matrix, solved to full accuracy by a factor in single precision.
 
-Factorising is most of the work, and takes half the time in float32. The factor, of a matrix
+Factorising is most of the work, and takes less time in float32. The factor, of a matrix
 $M$ near $A$, only guides the way: residuals are those of $A$, in float64, and every step
 $u \to u + M^{-1}(b - A u)$ multiplies them by $G = 1 - A M^{-1}$ (iterative refinement; Higham,
 Accuracy and Stability, chapter 12). What converges there is as exact as by a factor in float64.
