@@ -24,17 +24,12 @@ from typing import Any
 import numpy as np
 
 import lnkernel as lnk
+from lnkernel.bound import FORMS
 from lnkernel.experiments.tables import plain
+from lnkernel.experiments.toy import POINTS, TARGETS
 
 OUT = Path("out")
-POINTS = np.linspace(-5, 5, 100)
-TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "sinusoid": np.sin,
-    "line": lambda x: x,
-    "parabola": lambda x: x * x,
-}
 PLACES = ("first", "last", "all", None)
-FORMS = ("rkhs", "sharp", "paper", "norms")
 FARTHEST = 1e8
 INFINITELY_FAR = 1e140  # a norm beside which biases vanish from every digit of float64
 HUGE = 1e100

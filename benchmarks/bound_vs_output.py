@@ -1,6 +1,7 @@
 """The claim: with LayerNorm the output stays bounded, however far the input lies from the data.
 
-    python -m benchmarks.bound_vs_output            # the whole grid: a night on a GPU
+    python -m benchmarks.bound_vs_output            # the whole grid on a GPU, else the quick one
+    python -m benchmarks.bound_vs_output --full     # the whole grid: a night on a GPU
     python -m benchmarks.bound_vs_output --quick    # a few minutes on two cores
 
 Over targets, dimensions, numbers of points, depths, places of the LayerNorm, widths and two ways
@@ -31,12 +32,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from tqdm import tqdm
 
 import lnkernel as lnk
 from benchmarks import bound_vs_output_figures as figures
-from benchmarks.bound_vs_output_cell import FORMS, RADII, TARGETS, Cell, Row, Settings, measure
+from benchmarks.bound_vs_output_cell import RADII, TARGETS, Cell, Row, Settings, measure
+from lnkernel.bound import FORMS
 from lnkernel.experiments.tables import plain
 
 OUT = Path("out/bound_vs_output")
@@ -54,6 +57,14 @@ def grid(quick: bool) -> tuple[list[Cell], Settings]:
     axes = [TARGETS.keys(), (1, 2, 9), (20, 100, 500), (1, 2, 4), places, (128, 512, 2048)]
     cells = [Cell(*cell) for cell in itertools.product(*axes, ("practice", "theory"))]
     return cells, Settings(seeds=10, steps=3000, directions=64, seed=0)
+
+
+def on_a_gpu() -> bool:
+    """Whether the whole grid takes a night, and not weeks; where not, a line says so."""
+    found = jax.default_backend() == "gpu"
+    if not found:
+        print("No GPU: the quick grid. --full is the whole one, which takes a GPU a night.")
+    return found
 
 
 # ---------------------------------------------------------------- rows that are kept
@@ -174,13 +185,15 @@ def as_json(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small grid")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="a small grid")
+    size.add_argument("--full", action="store_true", help="the whole grid, on a CPU too")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
     for field in fields(Settings):
         parser.add_argument(f"--{field.name}", type=int, help="instead of the grid's own")
     options = parser.parse_args(arguments)
-    cells, settings = grid(options.quick)
+    cells, settings = grid(options.quick or not (options.full or on_a_gpu()))
     given = {name: getattr(options, name) for name in asdict(settings)}
     settings = Settings(
         **asdict(settings) | {name: value for name, value in given.items() if value is not None}

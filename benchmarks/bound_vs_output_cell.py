@@ -12,8 +12,8 @@ import numpy as np
 import optax
 
 import lnkernel as lnk
+from lnkernel.bound import FORMS
 
-FORMS = ("rkhs", "sharp", "paper", "norms")
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sinusoid": lambda u: np.sin(2 * u),
     "line": lambda u: u,

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lnkernel.experiments.variants import VARIANTS
+
 if TYPE_CHECKING:
     from benchmarks.bound_vs_output_cell import Row
 
-COLOURS = {None: "#000000", "first": "#0072b2", "last": "#009e73", "all": "#cc79a7"}
-NAMES = {
-    None: "no LayerNorm",
-    "first": "LayerNorm in the first layer",
-    "last": "in the last layer",
-    "all": "in all layers",
-}
+COLOURS = {variant.norm: variant.colour for variant in VARIANTS}
 MARKERS = {1: "o", 2: "s", 9: "^"}
 
 
@@ -79,7 +75,7 @@ def _handles() -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    places = [Line2D([], [], color=COLOURS[norm], label=NAMES[norm]) for norm in COLOURS]
+    places = [Line2D([], [], color=one.colour, label=one.label) for one in VARIANTS]
     styles = {"-": "trained networks", ":": "mean, infinite width", "--": "bound on it (rkhs)"}
     lines = [Line2D([], [], color="0.4", ls=ls, label=name) for ls, name in styles.items()]
     return [*places, *lines, Patch(color="0.93", label="where the data are")]
