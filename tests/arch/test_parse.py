@@ -50,6 +50,13 @@ def test_every_layer_is_known() -> None:
         ("Relu", r"'Relu' stands alone\n    Relu\n    \^{4}\nWrite Relu\(\)"),
         ("relu()", r"'relu' is not known\n    relu\(\)\n    \^{4}\nWrite Relu\? Known are Dense"),
         ("serial(Dense(8), Gelu())", r"'Gelu' is not known\n.*\n {21}\^{4}\n"),
+        (
+            "mlp(hidden=2, norm=first)",
+            r"'first' is not known\n.*\n {23}\^{5}\nWrite 'first', with quotation marks; in a shell "
+            "put the whole text into double quotes.$",
+        ),
+        ("mlp(norm=none)", r"'none' is not known\n.*\n.*\nWrite None.$"),
+        ("mlp(activation=relu)", r"'relu' is not known\n.*\n.*\nWrite Relu\? Known are"),
         ("mlp(hiden=2)", r"mlp has no argument 'hiden'\n.*\n {8}\^{7}\nIt is mlp\(hidden=2, "),
         ("mlp(**{'hidden': 2})", r"mlp has no argument '\*\*'"),
         ("mlp(*[1])", "a Starred is not understood here"),

@@ -37,6 +37,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
+CONSTANTS = {"true": "True", "false": "False", "none": "None"}  # as others write them
 MODULES = ("lnk", "lnkernel")  # as in a line copied from a program
 LONGEST = 100_000  # characters; the table of a network of a hundred layers has some 8,000
 MOST_BITS = 1024  # of an integer power: beyond it no float64 follows, and 9**9**9 takes for ever
@@ -130,8 +131,8 @@ class _Reader:
         build = BUILDERS[name]
         for keyword in tree.keywords:
             self.check_keyword(keyword, name, build)
-        positional = [self.value(argument) for argument in tree.args]
-        named = {str(keyword.arg): self.value(keyword.value) for keyword in tree.keywords}
+        positional = [self.argument(each) for each in tree.args]
+        named = {str(keyword.arg): self.argument(keyword.value) for keyword in tree.keywords}
         try:
             inspect.signature(build).bind(*positional, **named)
             return build(*positional, **named)
@@ -139,6 +140,18 @@ class _Reader:
             raise self.refusal(tree, str(problem).rstrip("."), "") from None
         except TypeError as problem:
             raise self.refusal(tree, f"{name}: {problem}", _signature(name, build)) from None
+
+    def argument(self, tree: ast.expr) -> Any:
+        """A value between brackets: a bare word there is a string whose quotes a shell took away."""
+        if isinstance(tree, ast.Name) and tree.id not in BUILDERS and not _nearest(tree.id):
+            remedy = (
+                f"Write {CONSTANTS[tree.id]}"
+                if tree.id in CONSTANTS
+                else f"Write '{tree.id}', with quotation marks; in a shell put the whole text into "
+                "double quotes"
+            )
+            raise self.refusal(tree, f"{tree.id!r} is not known", remedy)
+        return self.value(tree)
 
     def check_keyword(self, keyword: ast.keyword, name: str, build: Any) -> None:
         takes = inspect.signature(build).parameters
@@ -157,9 +170,8 @@ class _Reader:
         else:
             raise self.refusal(tree, "expected the name of a layer", _known())
         if name not in BUILDERS:
-            lower = {known.lower(): known for known in BUILDERS}
-            near = difflib.get_close_matches(name.lower(), lower, n=1)
-            hint = f"Write {lower[near[0]]}? " if near else ""
+            near = _nearest(name)
+            hint = f"Write {near}? " if near else ""
             raise self.refusal(tree, f"{name!r} is not known", hint + _known())
         return name
 
@@ -191,6 +203,13 @@ class _Reader:
 def _demand_small(left: int, right: int) -> None:
     if left.bit_length() * abs(right) > MOST_BITS:
         raise OverflowError("it is too large")
+
+
+def _nearest(name: str) -> str | None:
+    """The layer or combinator that may have been meant."""
+    lower = {known.lower(): known for known in BUILDERS}
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    return lower[near[0]] if near else None
 
 
 def _known() -> str:
