@@ -295,13 +295,15 @@ def test_no_architecture(data: Any, message: str) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"lnkernel certificate": 99}'])
 def test_no_certificate(text: str, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "c.json").write_text(text)
-    assert cli.main(["verify", str(tmp_path / "c.json")]) == 1
-    assert "Name a file that Certificate.save wrote" in capsys.readouterr().out
+    assert cli.main(["verify", str(tmp_path / "c.json")]) == 2
+    printed = capsys.readouterr()
+    assert "Name a file that Certificate.save wrote" in printed.err and printed.out == ""
 
 
 def test_no_file(capsys: Any) -> None:
-    assert cli.main(["verify", "nowhere.json"]) == 1
-    assert "No such file" in capsys.readouterr().out
+    assert cli.main(["verify", "nowhere.json", "--json"]) == 2
+    printed = capsys.readouterr()
+    assert "No such file" in printed.err and printed.out == ""
 
 
 def test_one_point_has_rkhs_at_most_sharp() -> None:

@@ -16,16 +16,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """What cannot be read is not proved either: the exit code is 1 for both."""
+    """A file that is no certificate is wrong use; one that cannot be proved has failed."""
     from lnkernel.bound.certificate import Certificate
     from lnkernel.errors import LnkernelError
 
+    certificate = Certificate.load(options.file)
+    if not options.json:
+        print(f"{options.file}: {certificate.arch}", flush=True)
     try:
-        certificate = Certificate.load(options.file)
-        if not options.json:
-            print(f"{options.file}: {certificate.arch}", flush=True)
         verdict = certificate.verify()
-    except (LnkernelError, OSError) as problem:
+    except LnkernelError as problem:
         if options.json:
             print_json({"file": options.file, "valid": False, "problem": str(problem)})
         else:
