@@ -59,6 +59,11 @@ def test_help_shows_an_example_that_is_right(
         ("certify", "invalid choice: 'certify'"),
         ("demo --into here", "unrecognized arguments: --into here"),
         ("demo --out", "argument --out: expected one argument"),
+        ("demo --seed -1", "argument --seed: expected an integer, 0 or more, got -1"),
+        ("bench --seed -1", "argument --seed: expected an integer, 0 or more, got -1"),
+        ("reproduce toy --seed 1.5", "argument --seed: expected an integer, 0 or more, got 1.5"),
+        ("bound d.csv --target y --seed -1", "argument --seed: expected an integer, 0 or more"),
+        ("bound d.csv --target y --sample 0", "argument --sample: expected an integer, 1 or more"),
     ],
 )
 def test_bad_arguments(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,9 +106,15 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
 def test_reproduce(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--quick", "--seeds", "3", "--json", "--a-file", "here"]
     assert cli.main(["reproduce", "toy", *asked]) == 0
-    assert json.loads(capsys.readouterr().out)["report"] == "out/toy/report.html"
+    assert json.loads(capsys.readouterr().out)["report"] == "out/toy-quick/report.html"
     common = {"quick": True, "seed": 0, "seeds": 3}
-    assert recorded.calls == [(Path("out/toy"), {**common, "a_file": "here"})]
+    assert recorded.calls == [(Path("out/toy-quick"), {**common, "a_file": "here"})]
+
+
+def test_a_quick_run_replaces_no_full_one(recorded: Recorded) -> None:
+    for asked in ([], ["--quick"], ["--quick", "--out", "there"]):
+        assert cli.main(["reproduce", "toy", *asked]) == 0
+    assert [out.as_posix() for out, _ in recorded.calls] == ["out/toy", "out/toy-quick", "there"]
 
 
 @pytest.mark.usefixtures("recorded")

@@ -212,7 +212,7 @@ def test_inputs_that_the_network_cannot_tell_apart_are_told_by_line(run: Run) ->
     path = str(written(run.folder, "x,y\n1,0\n2,1\n"))
     arch = "mlp(b_std=0, norm='first')"
     code, _, err = run("bound", path, "--target", "y", "--arch", arch)
-    assert code == 2 and "points 0 and 1 are lines 2 and 3 of the file" in err
+    assert code == 2 and "lines 2 and 3: the nearest inputs, at distance 1; to the kernel" in err
 
 
 def test_sample(run: Run) -> None:

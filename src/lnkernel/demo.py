@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from lnkernel.arch import mlp
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
+from lnkernel.experiments.tables import Rows
 from lnkernel.experiments.variants import VARIANTS
 from lnkernel.gram.kernel import ntk
 
@@ -30,30 +31,48 @@ class Size:
     kernel_points: int = 101
 
 
-def run(out: Path, size: Size | None = None, *, progress: bool = True) -> Path:
-    """Print both diagonals and what trained networks do; write the page, and return its path."""
+@dataclass(frozen=True)
+class Shown:
+    """The page, and the rows of its tables: `diagonals`, `outputs` and `kernels`."""
+
+    page: Path
+    tables: dict[str, Rows]
+
+
+def run(out: Path, size: Size | None = None, *, seed: int = 0, progress: bool = True) -> Shown:
+    """Print both diagonals and what trained networks do; write the page.
+
+    `seed` is added to the seeds of all networks.
+    """
     size = Size() if size is None else size
+    plan = replace(size.toy, seeds=[seed + each for each in size.toy.seeds])
+    seeds = [seed + each for each in size.kernel_seeds]
     folder = Folder(out, "demo", quick=True, progress=progress)
     report = Report(
         "One LayerNorm is enough",
         "Far from its training data a network can output anything. With a LayerNorm in even one layer "
         "it cannot: the kernel Θ of the infinitely wide network is bounded, and so is its expected "
         "output. Below is the theory, in closed form, and beside it networks of width "
-        f"{size.toy.width}, trained on 100 points.",
+        f"{plan.width}, trained on 100 points.",
     )
-    _diagonals(report)
-    cells = toy.compute(folder, size.toy)
+    folder.record(kernel_seeds=seeds)
+    diagonals = _diagonals(report)
+    cells = toy.compute(folder, plan)
     _outputs(cells)
-    toy.add_to(report, folder, size.toy, cells)
-    seeds = list(size.kernel_seeds)
-    pairs = heatmaps.compute(folder, seeds, size.kernel_points, size.toy.variants)
+    toy.add_to(report, folder, plan, cells)
+    pairs = heatmaps.compute(folder, seeds, size.kernel_points, plan.variants)
     heatmaps.add_to(report, folder, seeds, pairs)
     page = folder.write("report.html", report.html(folder.finish()))
     print(f"\nFigures, tables and a page with all of it: {page}")
-    return page
+    tables = {
+        "diagonals": diagonals,
+        "outputs": [cell.row() for cell in cells],
+        "kernels": [pair.row() for pair in pairs],
+    }
+    return Shown(page, tables)
 
 
-def _diagonals(report: Report) -> None:
+def _diagonals(report: Report) -> Rows:
     x = np.asarray(NORMS)[:, None]
     without, with_norm = (
         ntk(mlp(hidden=2, norm=variant.norm)).diagonal(x) for variant in (WITHOUT, WITH)
@@ -66,13 +85,12 @@ def _diagonals(report: Report) -> None:
         "\nWithout LayerNorm it grows like |x|²; with one LayerNorm it never exceeds the value above."
     )
     report.heading("The kernel far out")
-    report.table(
-        [
-            {"|x|": norm, "no LayerNorm": float(unbounded), "one LayerNorm": float(bounded)}
-            for norm, unbounded, bounded in zip(NORMS, without, with_norm, strict=True)
-        ],
-        "Θ(x, x) of the infinitely wide ReLU network with two hidden layers.",
-    )
+    rows = [
+        {"|x|": norm, "no LayerNorm": float(unbounded), "one LayerNorm": float(bounded)}
+        for norm, unbounded, bounded in zip(NORMS, without, with_norm, strict=True)
+    ]
+    report.table(rows, "Θ(x, x) of the infinitely wide ReLU network with two hidden layers.")
+    return rows
 
 
 def _outputs(cells: list[toy.Cell]) -> None:

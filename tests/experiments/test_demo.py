@@ -6,8 +6,11 @@ several processes.
 
 from __future__ import annotations
 
+import json
 import struct
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +19,10 @@ import lnkernel as lnk
 from lnkernel import cli, demo
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.tables import plain
 from lnkernel.experiments.variants import VARIANTS
 
-PLAN = toy.Plan([7, 8], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
+PLAN = toy.Plan([0, 1], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
 SMALLEST = demo.Size(PLAN, kernel_seeds=(0, 1), kernel_points=3)
 ARCH = lnk.mlp(hidden=1, width=4, norm="first")
 X = np.linspace(-5, 5, 100)[:, None]
@@ -27,17 +31,51 @@ X = np.linspace(-5, 5, 100)[:, None]
 def test_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "Size", lambda: SMALLEST)
+    shown = watched(monkeypatch)
     out = tmp_path / "new" / "folder"
-    assert cli.main(["demo", "--out", str(out)]) == 0
+    assert cli.main(["demo", "--seed", "7", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     prints_both_diagonals(text)
     prints_outputs_and_bound(text)
     writes_pictures_and_a_page(text, out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["seeds"] == manifest["kernel_seeds"] == [7, 8]
     again = Folder(out, "demo", quick=True, progress=False)
-    holds_what_the_library_computes(toy.compute(again, PLAN))
-    holds_both_kernels(heatmaps.compute(again, [0, 1], 3, VARIANTS[:2]))
+    cells = toy.compute(again, replace(PLAN, seeds=[7, 8]))
+    holds_what_the_library_computes(cells)
+    pairs = heatmaps.compute(again, [7, 8], 3, VARIANTS[:2])
+    holds_both_kernels(pairs)
     assert all(piece["stored"] for piece in again.finish()["pieces"])  # nothing twice
+
+    monkeypatch.setattr(demo, "run", lambda out, seed: print("words") or shown[0])
+    assert cli.main(["demo", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "words\n"
+    prints_all_rows(json.loads(captured.out), cells, pairs, out)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[demo.Shown]:
+    """What `demo.run` returns is kept, and it runs at its smallest."""
+    found: list[demo.Shown] = []
+    run = demo.run
+
+    def kept(*arguments: Any, **options: Any) -> demo.Shown:
+        found.append(run(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(demo, "Size", lambda: SMALLEST)
+    monkeypatch.setattr(demo, "run", kept)
+    return found
+
+
+def prints_all_rows(
+    printed: dict[str, Any], cells: list[toy.Cell], pairs: list[heatmaps.Pair], out: Path
+) -> None:
+    tables = printed["tables"]
+    assert tables["diagonals"][-1]["no LayerNorm"] == pytest.approx(6e12 + 0.06)
+    assert tables["outputs"] == plain([cell.row() for cell in cells])
+    assert tables["kernels"] == plain([pair.row() for pair in pairs])
+    assert printed["report"] == str(out / "report.html")
 
 
 def prints_both_diagonals(text: str) -> None:

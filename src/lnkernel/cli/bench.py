@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lnkernel.cli.command import WRONG_USE, Command, add_json, add_out, note
+from lnkernel.cli.command import WRONG_USE, Command, add_json, add_seed, note
 
 SUITE = Path("benchmarks/suite.py")
 
@@ -15,11 +15,13 @@ SUITE = Path("benchmarks/suite.py")
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the short form of each, on 2 cores")
     parser.add_argument("--only", help="some of them, e.g. accuracy,width")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of bound_vs_output's networks (default: 0)"
-    )
+    add_seed(parser, "bound_vs_output's networks")
     add_json(parser)
-    add_out(parser, "out/bench", "the report")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder of the report (default: out/bench, with --quick out/bench-quick)",
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -31,7 +33,8 @@ def _run(options: argparse.Namespace) -> int:
             "and run `make bench` or `lnkernel bench` in its folder."
         )
         return WRONG_USE
-    command = [sys.executable, "-m", "benchmarks.suite", "--out", str(options.out.resolve())]
+    out = options.out or Path("out") / ("bench-quick" if options.quick else "bench")
+    command = [sys.executable, "-m", "benchmarks.suite", "--out", str(out.resolve())]
     command += ["--seed", str(options.seed)]
     command += ["--quick"] * options.quick + ["--json"] * options.json
     command += ["--only", options.only] if options.only else []
@@ -50,7 +53,7 @@ def checkout() -> Path | None:
 COMMAND = Command(
     "bench",
     "run the benchmark suite and write one report",
-    "lnkernel bench --quick --out out/bench",
+    "lnkernel bench --quick --only accuracy,width",
     _add_arguments,
     _run,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lnkernel.cli import training_data
-from lnkernel.cli.command import OK, Command, add_json, add_out, note, print_json
+from lnkernel.cli.command import OK, Command, add_json, add_out, announce, note, print_json
 
 if TYPE_CHECKING:
     from lnkernel.arch import Node
@@ -33,14 +33,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from lnkernel.arch.parse import parse
-    from lnkernel.cli.ray import along_principal_direction, draw
+    from lnkernel.cli.ray import draw
 
     arch = parse(options.arch)
     data = training_data.load(options)
     for each in data.notes:
         note(f"{options.data}: {each}")
-    b = _bound(arch, data, options)
-    ray = along_principal_direction(arch, data, b)
+    announce(len(data.X))
+    b, ray = _computed(arch, data, options)
     files = {"picture": options.out / "profile.png"}
     draw(ray, data, b, files["picture"])
     if b.certificate is not None:
@@ -56,20 +56,21 @@ def _run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _bound(arch: Node, data: TrainingData, options: argparse.Namespace) -> Bound:
+def _computed(arch: Node, data: TrainingData, options: argparse.Namespace) -> tuple[Bound, Ray]:
     from lnkernel.bound import bound
-    from lnkernel.errors import SingularGramError
+    from lnkernel.cli.ray import along_principal_direction
+    from lnkernel.cli.unresolved import by_lines
+    from lnkernel.errors import (
+        DuplicateInputsError,
+        SingularGramError,
+        UnresolvedEigenvalueError,
+    )
 
     try:
-        return bound(arch, data.X, data.y, noise=data.noise, certify=options.certify)
-    except SingularGramError as problem:
-        for pair in (problem.nearest, problem.alike):
-            if pair is not None:
-                i, j = pair[:2]
-                note(
-                    f"points {i} and {j} are lines {data.lines[i]} and {data.lines[j]} of the file"
-                )
-        raise
+        b = bound(arch, data.X, data.y, noise=data.noise, certify=options.certify)
+        return b, along_principal_direction(arch, data, b)
+    except (DuplicateInputsError, SingularGramError, UnresolvedEigenvalueError) as problem:
+        raise by_lines(problem, data, options) from None
 
 
 def _in_words(path: Path, arch: Node, data: TrainingData, b: Bound, ray: Ray) -> str:

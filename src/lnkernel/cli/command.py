@@ -13,6 +13,7 @@ from typing import Any
 from lnkernel.experiments.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+MANY = 1000  # points from which on a result takes long enough to be announced
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
     def add_to(self, commands: Any) -> None:
+        """Make it one of the commands of a parser."""
         parser = commands.add_parser(
             self.name,
             help=self.help,
@@ -38,19 +40,41 @@ class Command:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, of the same meaning everywhere."""
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def add_out(parser: argparse.ArgumentParser, default: str, what: str) -> None:
+    """`--out`, the folder of what the command writes."""
     parser.add_argument(
         "--out", type=Path, default=Path(default), help=f"folder of {what} (default: {default})"
     )
 
 
+def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--seed`, from which all that is random follows."""
+    parser.add_argument(
+        "--seed", type=non_negative_integer, default=0, help=f"of {what} (default: 0)"
+    )
+
+
 def positive_integer(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected an integer, 1 or more, got {text}")
+    """1, 2, ..., as the type of an argument."""
+    return _integer(text, 1)
+
+
+def non_negative_integer(text: str) -> int:
+    """0, 1, ..., as the type of an argument."""
+    return _integer(text, 0)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"expected an integer, {least} or more, got {text}")
     return value
 
 
@@ -59,5 +83,12 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def announce(points: int) -> None:
+    """Say that something happens, where it takes more than a few seconds."""
+    if points >= MANY:
+        note(f"computing with {points} points, which can take a while ...")
+
+
 def print_json(content: dict[str, Any]) -> None:
+    """The result for other programs: infinities and paths are text."""
     print(json.dumps(plain(content), indent=1, ensure_ascii=False, allow_nan=False))

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.cli.command import OK, WRONG_USE, Command, add_json, note, print_json
+from lnkernel.cli.command import OK, Command, add_json, announce, note, print_json
+from lnkernel.errors import InputError
 
 FEW = 10  # points whose matrix is printed
+MOST = 10**6  # points on a line; the matrix of so many would take 8 TB
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +27,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     points.add_argument("--csv", type=Path, help="points in a CSV file with a header")
     parser.add_argument("--columns", help="of the CSV file, e.g. x1,x2 (default: all)")
     parser.add_argument(
+        "--drop-nan", action="store_true", help="leave out lines of the CSV file with no number"
+    )
+    parser.add_argument(
         "--arch",
         default="mlp(hidden=2, norm='first')",
         help="the network, as Python writes it (default: %(default)s)",
     )
     parser.add_argument("--kernel", choices=("ntk", "nngp"), default="ntk", help="which of the two")
     parser.add_argument(
-        "--format", choices=("npz", "csv"), default="npz", help="of the file (default: npz)"
+        "--format", choices=("npz", "csv"), help="of the file in --out (default: npz)"
     )
     parser.add_argument("--out", type=Path, help="folder of the file and the picture")
     add_json(parser)
@@ -41,10 +46,10 @@ def _run(options: argparse.Namespace) -> int:
     from lnkernel.arch.parse import parse
     from lnkernel.gram.kernel import nngp, ntk
 
+    _check_that_all_are_used(options)
     arch = parse(options.arch)
-    x = _points(options)
-    if x is None:
-        return WRONG_USE
+    x = _points_on_a_line(*options.x) if options.csv is None else _points_of_a_file(options)
+    announce(len(x))
     matrix = np.asarray((ntk if options.kernel == "ntk" else nngp)(arch)(x))
     files = {} if options.out is None else _write(options, x, matrix)
     if options.json:
@@ -56,17 +61,37 @@ def _run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _points(options: argparse.Namespace) -> np.ndarray | None:
-    if options.csv is not None:
-        from lnkernel.cli.table import read
+def _check_that_all_are_used(options: argparse.Namespace) -> None:
+    for given, option, needed in (
+        (options.columns is not None, "--columns", "csv"),
+        (options.drop_nan, "--drop-nan", "csv"),
+        (options.format is not None, "--format", "out"),
+    ):
+        if given and getattr(options, needed) is None:
+            remedy = f"Leave {option} out, or add --{needed}"
+            raise InputError(option, f"--{needed} with it", "none", remedy)
 
-        columns = None if options.columns is None else options.columns.split(",")
-        return read(options.csv, columns).values
-    start, stop, count = options.x
-    if count != int(count) or count < 1:
-        note(f"lnkernel kernel: --x: expected a whole number of points, 1 or more, got {count:g}")
-        return None
-    return np.linspace(start, stop, int(count))[:, None]
+
+def _points_of_a_file(options: argparse.Namespace) -> np.ndarray:
+    from lnkernel.cli.table import named, read
+
+    columns = None if options.columns is None else named(options.columns)
+    table = read(options.csv, columns, drop_nan=options.drop_nan)
+    for each in table.notes:
+        note(f"{options.csv}: {each}")
+    return table.values
+
+
+def _points_on_a_line(start: float, stop: float, count: float) -> np.ndarray:
+    remedy = "Write e.g. --x -25 25 201"
+    if not (1 <= count <= MOST and count == int(count)):
+        raise InputError("--x", f"a whole number of points, 1 to {MOST}", f"{count:g}", remedy)
+    with np.errstate(all="ignore"):
+        x = np.linspace(start, stop, int(count))
+    if not np.isfinite(x).all():
+        ends = "finite ends, less than 1.8e308 apart"
+        raise InputError("--x", ends, f"{start:g} and {stop:g}", remedy)
+    return x[:, None]
 
 
 def _in_words(options: argparse.Namespace, arch: Any, x: np.ndarray, matrix: np.ndarray) -> str:
@@ -85,11 +110,13 @@ def _in_words(options: argparse.Namespace, arch: Any, x: np.ndarray, matrix: np.
 
 def _write(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray) -> dict[str, Path]:
     options.out.mkdir(parents=True, exist_ok=True)
-    path, picture = options.out / f"kernel.{options.format}", options.out / "kernel.png"
-    if options.format == "npz":
-        np.savez(path, x=x, matrix=matrix)
-    else:
+    path, picture = options.out / f"kernel.{options.format or 'npz'}", options.out / "kernel.png"
+    if options.format == "csv":
         np.savetxt(path, matrix, delimiter=",", fmt="%.17g")
+    else:
+        np.savez(path, x=x, matrix=matrix)
+    if len(x) == 1:  # a number is no picture
+        return {"matrix": path}
     _draw(options, x, matrix, picture)
     return {"matrix": path, "picture": picture}
 
@@ -98,16 +125,16 @@ def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: 
     """Over the points' coordinates where they are on a line, over their numbers otherwise."""
     from matplotlib.figure import Figure
 
+    from lnkernel.plot.heatmap import heatmap
+
     figure = Figure(figsize=(5.6, 4.6), layout="compressed")
     ax: Any = figure.subplots()
-    even = options.x is not None and len(x) > 1
-    half = (x[1, 0] - x[0, 0]) / 2 if even else 0.5
-    ends = (x[0, 0], x[-1, 0]) if even else (1.0, float(len(x)))
-    extent = (ends[0] - half, ends[1] + half) * 2
-    image = ax.imshow(matrix, origin="lower", extent=extent, cmap="viridis")
+    # points of a line that float64 hardly tells apart are not evenly spaced
+    even = options.x is not None and abs(x[1, 0] - x[0, 0]) > 1e-9 * np.abs(x).max()
+    image = heatmap(matrix, x if even else np.arange(1, len(x) + 1), ax=ax)
     symbol = r"\Theta" if options.kernel == "ntk" else "K"
-    ax.set_xlabel("$x'$" if even else "point")
-    ax.set_ylabel("$x$" if even else "point")
+    if not even:
+        ax.set(xlabel="point", ylabel="point")
     figure.colorbar(image, ax=ax, label=f"${symbol}(x, x')$")
     figure.savefig(path, dpi=150)
 

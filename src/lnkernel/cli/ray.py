@@ -35,6 +35,7 @@ class Ray:
 
     @property
     def largest(self) -> float:
+        """|mean| where it is largest."""
         return float(np.abs(self.mean).max())
 
     @property

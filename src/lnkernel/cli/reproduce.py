@@ -6,16 +6,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from lnkernel.cli.command import OK, Command, add_json, positive_integer, print_json
+from lnkernel.cli.command import OK, Command, add_json, add_seed, positive_integer, print_json
 from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", help="of the experiment; without it they are listed")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: out/NAME)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder of the results (default: out/NAME, with --quick out/NAME-quick)",
+    )
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
-    parser.add_argument("--seed", type=int, default=0, help="of the first network (default: 0)")
+    add_seed(parser, "the first network")
     parser.add_argument("--seeds", type=positive_integer, help="networks of each kind")
     add_json(parser)
     for option, takers in _options().items():
@@ -43,7 +47,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.name not in REGISTRY:
         known = f"There are {', '.join(REGISTRY)}"
         raise InputError("name", "that of an experiment", repr(options.name), known)
-    out = Path("out") / options.name if options.out is None else options.out
+    # a quick run never replaces the results of a full one
+    out = options.out or Path("out") / (options.name + "-quick" * options.quick)
     given: dict[str, Any] = {name: getattr(options, name) for name in _options()}
     report = REGISTRY[options.name].run(
         out,
@@ -62,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 COMMAND = Command(
     "reproduce",
     "run an experiment of the paper: figures, tables and a report",
-    "lnkernel reproduce toy --quick --out out/toy",
+    "lnkernel reproduce toy --quick",
     _add_arguments,
     _run,
 )

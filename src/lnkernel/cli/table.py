@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,14 @@ class Table:
     values: np.ndarray  # (rows, columns)
     lines: np.ndarray  # (rows,), from 1 on
     dropped: tuple[int, ...]  # lines that were left out because a cell was no finite number
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a result should know of how the numbers were read."""
+        if not self.dropped:
+            return ()
+        count = count_of_lines(len(self.dropped))
+        return (f"{count} left out, without a number: {list_of_lines(self.dropped)}",)
 
 
 def read(path: Path, columns: Sequence[str] | None = None, *, drop_nan: bool = False) -> Table:
@@ -52,6 +61,13 @@ def read(path: Path, columns: Sequence[str] | None = None, *, drop_nan: bool = F
                 problems,
                 "Correct these cells, or leave their lines out with --drop-nan",
             )
+    if not good.any():
+        raise DataFileError(
+            path,
+            "expected a line with a number in every column that is used",
+            ["none is left"],
+            "Leave out a column with few numbers: name the others by --columns",
+        )
     lines = np.array([line for line, _ in records], dtype=int)
     return Table(path, tuple(chosen), numbers[good], lines[good], tuple(lines[~good].tolist()))
 
@@ -61,12 +77,32 @@ def names(path: Path) -> list[str]:
     return _records(path)[0]
 
 
+def named(text: str) -> list[str]:
+    """The columns that an option names, e.g. `x1, x2`."""
+    return [name.strip() for name in text.split(",")]
+
+
+def count_of_lines(count: int) -> str:
+    """In words: 1 line, 2 lines."""
+    return f"{count} line{'' if count == 1 else 's'}"
+
+
+def list_of_lines(lines: np.ndarray | Sequence[int]) -> str:
+    """The first of them."""
+    shown = ", ".join(str(line) for line in lines[:8])
+    return shown if len(lines) <= 8 else f"{shown}, ..."
+
+
 def _records(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and each record with the line in which it starts; empty lines are passed over."""
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if content.startswith(GZIP) else content
         text = content.decode("utf-8-sig")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise DataFileError(
+            path, "expected a whole gzip file", [str(problem)], "Copy or download it again"
+        ) from None
     except UnicodeDecodeError as problem:
         raise DataFileError(
             path, "expected text in UTF-8", [str(problem)], "Save it as CSV, UTF-8"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lnkernel.cli.command import positive_integer
-from lnkernel.cli.table import Table, names, read
+from lnkernel.cli.command import add_seed, positive_integer
+from lnkernel.cli.table import Table, count_of_lines, list_of_lines, named, names, read
 from lnkernel.errors import DataFileError, InputError
 
 
@@ -34,6 +34,7 @@ class TrainingData:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file, its columns, and what is to be done about its lines."""
     parser.add_argument("data", type=Path, help="a CSV file with the names of its columns on top")
     parser.add_argument("--target", required=True, help="the column to predict")
     parser.add_argument("--columns", help="the inputs, e.g. x1,x2 (default: all but the target)")
@@ -48,21 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--noise", type=float, default=0.0, help="variance of the targets' noise")
     parser.add_argument("--sample", type=positive_integer, help="use so many lines, at random")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
+    add_seed(parser, "the sample")
 
 
 def load(options: argparse.Namespace) -> TrainingData:
     """What the options ask for."""
     table, inputs = _columns(options)
-    notes = []
-    if table.dropped:
-        notes.append(
-            f"{len(table.dropped)} lines left out, without a number: {_list(table.dropped)}"
-        )
-    if not len(table.values):
-        raise DataFileError(
-            options.data, "expected lines to learn from", ["none is left"], "Check --drop-nan"
-        )
+    notes = list(table.notes)
     if options.sample is not None and options.sample < len(table.values):
         rng = np.random.default_rng(options.seed)
         kept = np.sort(rng.choice(len(table.values), options.sample, replace=False))
@@ -90,7 +83,7 @@ def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
     if options.columns is None:
         inputs = [name for name in names(options.data) if name != options.target]
     else:
-        inputs = [name.strip() for name in options.columns.split(",")]
+        inputs = named(options.columns)
     if options.target in inputs or not inputs:
         raise InputError(
             "--columns", "inputs, without the target", ", ".join(inputs) or "none", "Name others"
@@ -112,11 +105,11 @@ def _without_duplicates(
         X, y = (np.asarray(part) for part in merge_duplicates(X, y))
         count = sum(map(len, repeated)) - len(repeated)
         firsts = lines[[group[0] for group in groups]]
-        return X, y, firsts, [f"{_lines(count)} merged with others of equal inputs"]
+        return X, y, firsts, [f"{count_of_lines(count)} merged with others of equal inputs"]
     if options.noise > 0:
         return X, y, lines, [f"{len(repeated)} inputs occur more than once"]
     problems = [
-        f"lines {_list(lines[group])}: equal inputs, "
+        f"lines {list_of_lines(lines[group])}: equal inputs, "
         + ("equal targets" if np.ptp(y[group]) == 0 else "different targets")
         for group in repeated
     ]
@@ -135,12 +128,3 @@ def _standardised(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     spread[constant] = 1.0
     return (X - X.mean(axis=0)) / spread, constant.tolist()
-
-
-def _lines(count: int) -> str:
-    return f"{count} line{'' if count == 1 else 's'}"
-
-
-def _list(lines: np.ndarray | tuple[int, ...]) -> str:
-    shown = ", ".join(str(line) for line in lines[:8])
-    return shown if len(lines) <= 8 else f"{shown}, ..."
