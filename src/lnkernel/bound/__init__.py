@@ -1,7 +1,15 @@
 """The constant C = sup Θ(x, x), the bound B(D) on the output, and what happens without one."""
 
-from lnkernel.bound.inequality import Bound, bound
+from lnkernel.bound.inequality import FORMS, Bound, bound
 from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
 from lnkernel.bound.witness import Witness, diverging_witness
 
-__all__ = ["Bound", "SupDiagonal", "Witness", "bound", "diverging_witness", "sup_diagonal"]
+__all__ = [
+    "FORMS",
+    "Bound",
+    "SupDiagonal",
+    "Witness",
+    "bound",
+    "diverging_witness",
+    "sup_diagonal",
+]

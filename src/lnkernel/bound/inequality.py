@@ -28,6 +28,7 @@ FORMULAS = {
     "paper": "n·max|y|·√(C/λ_min)",
     "norms": "n·max|y|·C/λ_min",
 }
+FORMS = ("rkhs", *FORMULAS)  # all bounds of a `Bound`, the tightest first
 
 
 @dataclass(frozen=True)
