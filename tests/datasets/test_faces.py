@@ -6,7 +6,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
@@ -115,6 +115,22 @@ def test_extraction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert faces.x[:, 0].tolist() == faces.age.tolist() == list(range(1, 8))
     assert faces.ethnicity.tolist() == [age % 5 for age in range(1, 8)]
     assert faces.backbone.startswith("ResNet-18")
+
+
+def test_an_interrupted_extraction_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "1_0_0_2017.jpg").touch()
+
+    def killed(stream: IO[bytes], **_: Any) -> None:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(images, "resnet18", lambda: lambda paths: np.zeros((len(paths), 2)))
+    monkeypatch.setattr(np, "savez_compressed", killed)
+    with pytest.raises(KeyboardInterrupt):
+        images.extract(tmp_path, tmp_path / "f.npz", progress=False)
+    assert not (tmp_path / "f.npz").exists()
 
 
 def test_extraction_needs_torchvision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

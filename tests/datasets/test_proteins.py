@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def test_then_the_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_then_the_network(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def retrieve(url: str, known_hash: None, fname: str, path: Path) -> str:
+    def retrieve(url: str, known_hash: None, fname: str, path: Path, progressbar: bool) -> str:
         asked.append(url)
         return str(_saved(Path(path) / fname))
 
@@ -83,6 +84,42 @@ def test_then_the_network(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):  # the second time it is in the cache
         assert lnk.datasets.protein().y.tolist() == [1.5, 2.5]
     assert asked == [proteins.URL]
+
+
+@pytest.mark.parametrize("content", [b"<html>not found</html>", b"\x80\x81", TEXT[:-20].encode()])
+def test_a_bad_download_does_not_stay(
+    content: bytes, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = [content, TEXT.encode()]
+
+    def retrieve(url: str, known_hash: None, fname: str, path: Path, progressbar: bool) -> str:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / fname).write_bytes(contents.pop(0))
+        return str(Path(path) / fname)
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    with pytest.raises(DataFileError):
+        lnk.datasets.protein()
+    assert lnk.datasets.protein().y.tolist() == [1.5, 2.5]
+
+
+def test_a_download_gives_no_advice(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = heard.append  # type: ignore[method-assign]
+
+    def retrieve(url: str, fname: str, path: Path, **_: Any) -> str:
+        pooch.get_logger().info("Use this value as the 'known_hash' argument")
+        return str(_saved(Path(path) / fname))
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    pooch.get_logger().addHandler(handler)
+    try:
+        lnk.datasets.protein()
+        pooch.get_logger().info("and later")
+    finally:
+        pooch.get_logger().removeHandler(handler)
+    assert [record.getMessage() for record in heard] == ["and later"]
 
 
 def test_else_it_says_what_to_put_where(

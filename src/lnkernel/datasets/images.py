@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,7 +48,8 @@ def extract(images: str | Path, out: str | Path, *, progress: bool = True) -> Pa
     parts = [features_of(batch) for batch in shown(_batches(sorted(labelled)), progress, "batch")]
     ages, groups = zip(*(labelled[path] for path in sorted(labelled)), strict=True)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as stream:
+    partly = target.with_suffix(".part")
+    with partly.open("wb") as stream:
         np.savez_compressed(
             stream,
             features=np.concatenate(parts).astype(np.float16),
@@ -55,6 +57,7 @@ def extract(images: str | Path, out: str | Path, *, progress: bool = True) -> Pa
             ethnicity=np.array(groups, np.int8),
             backbone=BACKBONE,
         )
+    os.replace(partly, target)  # whole or not at all
     return target
 
 

@@ -48,7 +48,14 @@ def downloaded(url: str, name: str) -> Path | None:
     import pooch
 
     target = cache() / name
+    logger = pooch.get_logger()
+    was, logger.disabled = logger.disabled, True  # its advice, to note the hash, is not for users
     try:
-        return Path(pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent))
+        found = pooch.retrieve(
+            url, known_hash=None, fname=target.name, path=target.parent, progressbar=True
+        )
+        return Path(found)
     except OSError:  # no network, no such address, no room: all of them
         return None
+    finally:
+        logger.disabled = was

@@ -49,8 +49,11 @@ def protein(path: str | Path | None = None) -> Proteins:
     """
     if path is not None:
         return _split(_numbers(locate.explicit("protein", path)))
-    file = locate.search(NAMES) or locate.downloaded(URL, NAMES[1])
-    if file is None:
+    file = locate.search(NAMES)
+    if file is not None:
+        return _split(_verified(file))
+    fresh = locate.downloaded(URL, NAMES[1])
+    if fresh is None:
         raise MissingDataError(
             "protein",
             locate.candidates(NAMES),
@@ -58,6 +61,15 @@ def protein(path: str | Path | None = None) -> Proteins:
             f"{NAMES[1]} below any folder and set {locate.VARIABLE} to that folder; or give the "
             "file itself: `lnkernel reproduce protein --data CASP.csv`",
         )
+    try:
+        return _split(_verified(fresh))
+    except DataFileError:
+        fresh.unlink()  # or every later run would find it
+        raise
+
+
+def _verified(file: Path) -> np.ndarray:
+    """The table of a file that is to be UCI's."""
     numbers = _numbers(file)
     found = hashlib.sha256(
         np.ascontiguousarray(np.delete(numbers, ROUNDED, axis=1), "<f8").tobytes()
@@ -67,10 +79,9 @@ def protein(path: str | Path | None = None) -> Proteins:
             file,
             f"expected the 45730 rows of {PAGE}, whose numbers without F5 have the SHA-256 {SHA256}",
             [f"{len(numbers)} rows with {found}"],
-            f"Delete the file and save {URL} there; or, if other data are meant, give the path "
-            "explicitly",
+            f"Save {URL} in its place; or, if other data are meant, give the path explicitly",
         )
-    return _split(numbers)
+    return numbers
 
 
 def _split(numbers: np.ndarray) -> Proteins:
@@ -80,7 +91,7 @@ def _split(numbers: np.ndarray) -> Proteins:
 def _numbers(path: Path) -> np.ndarray:
     """The table (n, 10), from a CSV that may be compressed by gzip."""
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig") as lines:
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
         header = tuple(name.strip().strip('"') for name in lines.readline().split(","))
         if header != HEADER:
             raise DataFileError(
