@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import lnkernel
+from lnkernel.experiments import machine
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.tables import write_table
 
@@ -99,10 +101,22 @@ def test_the_manifest_tells_versions_seeds_and_hardware(tmp_path: Path) -> None:
     folder.finish()
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["versions"]["lnkernel"] == lnkernel.__version__
-    assert {"python", "jax", "numpy", "flax", "optax"} <= set(manifest["versions"])
+    assert {"python", "jax", "numpy", "flax", "optax", "python-flint"} <= set(manifest["versions"])
     assert manifest["hardware"]["cores"] >= 1 and manifest["hardware"]["devices"]
     assert manifest["seeds"] == [3, 4] and manifest["settings"] == {"rate": 0.5, "most": "inf"}
     assert manifest["finished"] and manifest["seconds"] >= 0 and manifest["quick"]
+
+
+def test_optional_packages_are_told_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {*machine.LIBRARIES, "xgboost-cpu", "torch"}
+
+    def version(name: str) -> str:
+        if name not in installed:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(machine.importlib.metadata, "version", version)
+    assert set(machine.versions()) == {"lnkernel", "python", *installed}
 
 
 def test_tables(tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lnkernel.experiments import REGISTRY, protein, utkface
+from lnkernel.errors import InputError
+from lnkernel.experiments import REGISTRY, domain_figures, protein, utkface
+from lnkernel.experiments.domains import Range
 from lnkernel.experiments.learners import Recipe
+from lnkernel.experiments.report import Report
 from lnkernel.experiments.variants import VARIANTS
 
 FIRST = VARIANTS[1:2]  # one variant is enough to run everything
@@ -103,17 +107,40 @@ def test_settings_are_those_of_the_paper() -> None:
 def test_images_become_features(
     faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once: what is in the folder is used again."""
-    asked: list[Any] = []
+    """Once for a folder: not those of another one, nor of images that came later."""
+    asked: list[str] = []
 
     def extract(images: str, out: Path, *, progress: bool) -> Path:
-        asked.append(images)
-        return Path(faces.rename(out))
+        asked.append(Path(images).name)
+        return Path(shutil.copy(faces, out))
 
     monkeypatch.setattr(utkface, "extract", extract)
-    monkeypatch.setattr(utkface, "VARIANTS", FIRST)
-    for _ in range(2):
-        REGISTRY["utkface"].run(
-            tmp_path / "out", quick=True, seeds=1, progress=False, images="pictures"
-        )
-    assert asked == ["pictures"]
+    monkeypatch.setattr(utkface, "compute", lambda *_: None)
+    monkeypatch.setattr(utkface, "report_of", lambda *_: Report("Faces", ""))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+
+    def run(name: str) -> None:
+        REGISTRY["utkface"].run(tmp_path / "out", progress=False, images=str(tmp_path / name))
+
+    for name in ("one", "one", "two", "one"):
+        run(name)
+    assert asked == ["one", "two"]
+    (tmp_path / "one" / "25_0_2_20170116174525125.jpg").touch()
+    run("one")
+    assert asked == ["one", "two", "one"]
+
+
+def test_images_and_features_are_not_given_at_once(faces: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="either images or features of them, got both"):
+        REGISTRY["utkface"].run(tmp_path, progress=False, images="here", features=str(faces))
+
+
+def test_a_published_range_has_no_point(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    domain_figures._published(ax, 0.0, Range(0.66, 0.68))
+    assert len(ax.lines) == 0
+    ((ends,),) = [bar.get_segments() for bar in ax.collections]
+    assert ends[:, 0].tolist() == [0.66, 0.68]

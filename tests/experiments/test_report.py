@@ -92,6 +92,14 @@ def test_tells_how_it_was_made(text: str) -> None:
     assert "quick version" in words
 
 
+def test_without_an_experiment() -> None:
+    """What a program printed is kept as it is, and no manifest is promised."""
+    report = Report("Printed", "")
+    report.printed("a  <  b\n1     2")
+    assert "<pre>a  &lt;  b\n1     2</pre>" in report.html()
+    assert "manifest" not in report.html()
+
+
 def test_a_figure_that_fails_leaves_no_file(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "trial", quick=True, progress=False)
     with pytest.raises(ZeroDivisionError), new_figure(folder, "line", height=1.0):

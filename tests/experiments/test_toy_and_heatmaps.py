@@ -11,7 +11,8 @@ import pytest
 
 from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY, toy
-from lnkernel.experiments.folder import seeds_from
+from lnkernel.experiments.folder import Folder, seeds_from
+from lnkernel.experiments.report import Report
 from lnkernel.experiments.variants import VARIANTS
 
 
@@ -32,6 +33,32 @@ def test_the_paper_s_setting() -> None:
     assert [variant.norm for variant in VARIANTS] == [None, "first", "last", "all"]
     x = toy.points()
     assert (x[0], x[-1]) == (-1e4, 1e4) and np.allclose(x, -x[::-1])
+
+
+def test_one_network_is_refused_before_it_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toy, "compute", lambda *_: pytest.fail("trained"))
+    with pytest.raises(InputError, match="takes two networks: --seeds 2"):
+        REGISTRY["toy"].run(tmp_path, seeds=1, progress=False)
+
+
+def test_the_report_counts_the_networks_within_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those without LayerNorm have no bound, and are not counted."""
+    x, y = toy.points(), np.sin(toy.POINTS)
+    outputs = np.outer([1.0, 3.0, -1.5], np.ones_like(x))
+    bounds = [{"rkhs": limit, "sharp": 2 * limit} for limit in (np.inf, 2.0, 5.0)]
+    cells = [
+        toy.Cell("sinusoid", variant, y, x, outputs, 0.1, 0 * x, both, both["rkhs"], 1.0)
+        for variant, both in zip(VARIANTS, bounds, strict=False)
+    ]
+    folder = Folder(tmp_path, "toy", quick=True, progress=False)
+    monkeypatch.setattr(toy.toy_figures, "draw", lambda *_: folder.write("drawn.png", ""))
+    report = Report("Toy", "")
+    toy.add_to(report, folder, toy.Plan([0, 1, 2]), cells)
+    assert "5 of 6 stay within" in report.html()
 
 
 @pytest.mark.slow

@@ -22,5 +22,6 @@ REGISTRY: dict[str, Experiment] = {
         ),
     )
 }
+"""All experiments, by name."""
 
 __all__ = ["REGISTRY", "Experiment"]

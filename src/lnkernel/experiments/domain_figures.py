@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.experiments.domains import Result, summary
+from lnkernel.experiments.domains import Range, Result, summary
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
 
@@ -44,8 +44,14 @@ def _score(ax: Any, place: float, result: Result, where: str) -> None:
     if mean < LOWEST:
         ax.annotate(f"← {mean:.3g}", (shown, place), (6, 5), textcoords="offset points", fontsize=6)
     if result.published:
-        theirs, spread = getattr(result.published, where)
-        ax.errorbar([theirs], [place - 0.28], xerr=[spread or 0.0], **THEIRS)
+        _published(ax, place - 0.28, getattr(result.published, where))
+
+
+def _published(ax: Any, place: float, given: tuple[float, float | None] | Range) -> None:
+    if isinstance(given, Range):  # which has no middle to mark
+        ax.hlines(place, given.least, given.largest, color=THEIRS["color"])
+    else:
+        ax.errorbar([given[0]], [place], xerr=[given[1] or 0.0], **THEIRS)
 
 
 def histograms(

@@ -23,10 +23,11 @@ def add_scores(
     report: Report, folder: Folder, results: Sequence[Result], seeds: Sequence[int]
 ) -> None:
     """R² of all methods beside the paper's: the figure, the table, and their files."""
+    ranges = any(one.published and one.published.has_range for one in results)
     report.figure(
         figures.scores(folder, "scores", results),
         "R² in and out of the domain: the mean over the seeds with its standard error, and below "
-        "it what the paper gives.",
+        "it what the paper gives" + (" (a line without a point: a range)." if ranges else "."),
         "A point for each method, in domain and out of domain.",
     )
     write_table(folder, "table", [result.row() for result in results])

@@ -91,20 +91,35 @@ def r_squared(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
+class Range:
+    """From one value to another, where the paper says no more."""
+
+    least: float
+    largest: float
+
+
+@dataclass(frozen=True)
 class Published:
-    """R² of the paper as (value, ±), in domain and out of it.
+    """R² of the paper as (value, ±), in domain and out of it, or as a range."""
 
-    `inside_words` are for where it gives a range: the value is then the middle.
-    """
+    inside: tuple[float, float | None] | Range
+    outside: tuple[float, float | None] | Range
 
-    inside: tuple[float, float | None]
-    outside: tuple[float, float | None]
-    inside_words: str = ""
+    @property
+    def has_range(self) -> bool:
+        """Whether one of them is a range."""
+        return isinstance(self.inside, Range) or isinstance(self.outside, Range)
 
     def words(self, where: str) -> str:
-        """As the paper prints it."""
-        given = self.inside_words if where == "inside" else ""
-        return given or in_words(*getattr(self, where))
+        """As the paper prints it.
+
+        >>> Published(Range(0.66, 0.68), (0.27, 0.03)).words("inside")
+        '≈ .66 to .68'
+        """
+        given = getattr(self, where)
+        if isinstance(given, Range):
+            return f"≈ {in_words(given.least, None)} to {in_words(given.largest, None)}"
+        return in_words(*given)
 
 
 @dataclass(frozen=True, eq=False)

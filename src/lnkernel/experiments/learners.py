@@ -13,6 +13,7 @@ import optax
 from lnkernel.arch import mlp
 from lnkernel.errors import MissingPackageError
 from lnkernel.experiments.domains import Split, r_squared
+from lnkernel.experiments.variants import INITIALISATION
 from lnkernel.finite import train_ensemble
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
@@ -39,8 +40,7 @@ class Recipe:
         return {
             "network": f"2 hidden layers of {self.width}, ReLU",
             "parameterization": "standard",
-            "W_std": 2**0.5,
-            "b_std": 0.1,
+            **INITIALISATION,
             "optimizer": f"adam({self.learning_rate:g})",
             "steps": self.steps,
             "batch": self.batch_size or "all points",

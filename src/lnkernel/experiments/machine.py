@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "flax", "optax", "matplotlib")
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "flax", "optax", "matplotlib", "python-flint")
+OPTIONAL = ("scikit-learn", "torch", "torchvision", "xgboost", "xgboost-cpu")
 
 
 def versions() -> dict[str, str]:
-    """Of lnkernel, Python and the libraries that results depend on.
+    """Of lnkernel, Python and the libraries that results depend on, as far as they are installed.
 
     >>> sorted(versions())[:3]
     ['flax', 'jax', 'jaxlib']
@@ -20,6 +22,9 @@ def versions() -> dict[str, str]:
     from lnkernel import __version__
 
     found = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    for name in OPTIONAL:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
     return {"lnkernel": __version__, "python": platform.python_version(), **found}
 
 

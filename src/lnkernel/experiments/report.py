@@ -39,6 +39,7 @@ th { background: var(--shade); font-weight: 600; white-space: normal; vertical-a
 tr:last-child td { border-bottom: 0; }
 th.text, td.text { text-align: left; }
 figure.sheet figcaption { margin-bottom: .4rem; }
+pre { font-size: .8rem; line-height: 1.35; padding: .8rem; margin: 0; }
 """
 
 
@@ -60,9 +61,11 @@ class Report:
         self.paragraph(summary)
 
     def heading(self, text: str) -> None:
+        """The beginning of a section."""
         self._parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def paragraph(self, text: str) -> None:
+        """A piece of text."""
         self._parts.append(f"<p>{_marked(text)}</p>")
 
     def figure(self, png: Path, caption: str, alt: str) -> None:
@@ -89,14 +92,19 @@ class Report:
             f"<tbody>{body}</tbody></table></div></figure>"
         )
 
-    def html(self, manifest: Mapping[str, Any]) -> str:
-        """The page, with what the manifest says at its end."""
+    def printed(self, text: str) -> None:
+        """What a program has printed, with its line breaks and columns."""
+        self._parts.append(f'<div class="scroll" tabindex="0"><pre>{html.escape(text)}</pre></div>')
+
+    def html(self, manifest: Mapping[str, Any] | None = None) -> str:
+        """The page, with what the manifest of an experiment says at its end."""
+        made = "" if manifest is None else f"<h2>How this was made</h2>{_circumstances(manifest)}"
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{html.escape(self.title)}</title><style>{STYLE}</style></head><body>\n"
             + "\n".join(self._parts)
-            + f"\n<h2>How this was made</h2>{_circumstances(manifest)}</body></html>\n"
+            + f"\n{made}</body></html>\n"
         )
 
 

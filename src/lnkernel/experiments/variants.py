@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
+
+from lnkernel.arch import mlp
+
+INITIALISATION = {name: signature(mlp).parameters[name].default for name in ("W_std", "b_std")}
 
 
 @dataclass(frozen=True)
