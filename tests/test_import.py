@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
-MODULES = {"datasets", "errors", "finite", "plot", "sklearn", "stax"}
+MODULES = {"datasets", "errors", "experiments", "finite", "plot", "sklearn", "stax"}
 
 
 def test_what_the_design_names_is_public() -> None:

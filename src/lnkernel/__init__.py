@@ -64,6 +64,7 @@ __all__ = [
     "datasets",
     "diverging_witness",
     "errors",
+    "experiments",
     "finite",
     "kernels",
     "merge_duplicates",
@@ -83,6 +84,7 @@ __all__ = [
 
 _ON_DEMAND = (
     "datasets",
+    "experiments",
     "finite",
     "plot",
     "sklearn",
