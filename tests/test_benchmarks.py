@@ -121,6 +121,38 @@ def test_grids() -> None:
     assert {cell.dimension for cell in outputs.grid(quick=True)[0]} == {1, 2, 9}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "backend", "whole"),
+    [
+        ([], "cpu", False),
+        ([], "gpu", True),
+        (["--full"], "cpu", True),
+        (["--quick"], "gpu", False),
+    ],
+)
+def test_the_whole_grid_is_for_a_gpu_or_asked_for(
+    arguments: list[str],
+    backend: str,
+    whole: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen: list[int] = []
+
+    def measured(cells: list[one.Cell], *_: Any) -> tuple[list[one.Row], list[str]]:
+        seen.append(len(cells))
+        return [ROW, FREE], []
+
+    monkeypatch.setattr(outputs, "measured", measured)
+    monkeypatch.setattr(outputs.jax, "default_backend", lambda: backend)
+    for name in ("draw_outputs", "draw_bounds"):
+        monkeypatch.setattr(figures, name, lambda *_: None)
+    assert outputs.main([*arguments, "--out", str(tmp_path)]) == 0
+    assert seen == [len(outputs.grid(quick=not whole)[0])]
+    assert ("No GPU" in capsys.readouterr().out) == (arguments == [] and backend == "cpu")
+
+
 @pytest.mark.slow
 def test_the_small_grid(tmp_path: Path) -> None:
     assert outputs.main(["--quick", "--out", str(tmp_path)]) == 0
@@ -155,9 +187,10 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("fakes")
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stale = tmp_path / "broken" / "results.json"
-    stale.parent.mkdir()
-    stale.write_text("{}")
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "results.json").write_text("{}")
+    (folder / "stale.png").write_bytes(b"")
     assert suite.main(["--out", str(tmp_path), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report == json.loads((tmp_path / "report.json").read_text())
@@ -167,6 +200,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, text = ((tmp_path / f"report.{kind}").read_text() for kind in ("html", "md"))
     assert "a &lt; b" in page and "good &amp; claimed" in page and "a < b" in text
     assert "no such environment" in page and "no such environment" in text
+    assert "stale" not in page and "stale" not in text
 
 
 @pytest.mark.usefixtures("fakes")
@@ -186,6 +220,28 @@ def test_options_are_those_of_the_scripts(benchmark: suite.Benchmark, tmp_path: 
     options = [each.removeprefix("--") for each in command if each.startswith("--")]
     known = {*(field.name for field in dataclasses.fields(one.Settings))}
     assert [o for o in options if f'"--{o}"' not in source and o not in known] == []
+
+
+def test_an_interrupted_benchmark_goes_on(tmp_path: Path) -> None:
+    """One that has finished is measured anew."""
+    (benchmark,) = [each for each in suite.BENCHMARKS if each.name == "bound_vs_output"]
+    assert "--resume" in benchmark.command(tmp_path, quick=False, seed=0)
+    (tmp_path / benchmark.results).write_text("{}")
+    assert "--resume" not in benchmark.command(tmp_path, quick=False, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("checks", "peers", "status"),
+    [
+        ({"gpjax runs": False, "exact": True}, {"gpjax": {}}, "did not run"),
+        ({"gpjax runs": False, "exact": False}, {"gpjax": {}}, "FAILED"),
+        ({"exact": False}, {"gpjax": {"gpjax": "1"}}, "FAILED"),
+    ],
+)
+def test_a_peer_that_is_not_there_is_no_failed_claim(
+    checks: dict[str, bool], peers: dict[str, dict[str, str]], status: str
+) -> None:
+    assert suite._status(1, {"checks": checks, "peers": peers}) == status
 
 
 def test_bench_calls_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
