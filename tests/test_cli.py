@@ -59,11 +59,15 @@ def test_help_shows_an_example_that_is_right(
         ("certify", "invalid choice: 'certify'"),
         ("demo --into here", "unrecognized arguments: --into here"),
         ("demo --out", "argument --out: expected one argument"),
-        ("demo --seed -1", "argument --seed: expected an integer, 0 or more, got -1"),
-        ("bench --seed -1", "argument --seed: expected an integer, 0 or more, got -1"),
-        ("reproduce toy --seed 1.5", "argument --seed: expected an integer, 0 or more, got 1.5"),
-        ("bound d.csv --target y --seed -1", "argument --seed: expected an integer, 0 or more"),
-        ("bound d.csv --target y --sample 0", "argument --sample: expected an integer, 1 or more"),
+        ("demo --seed -1", "argument --seed: expected an integer, 0 to 2147483647, got -1"),
+        ("bench --seed -1", "argument --seed: expected an integer, 0 to 2147483647, got -1"),
+        (
+            "reproduce toy --seed 1.5",
+            "argument --seed: expected an integer, 0 to 2147483647, got 1.5",
+        ),
+        ("bound d.csv --target y --seed -1", "argument --seed: expected an integer, 0 to"),
+        (f"demo --seed {2**64}", "argument --seed: expected an integer, 0 to 2147483647, got 18"),
+        ("bound d.csv --target y --sample 0", "argument --sample: expected an integer, 1 to"),
     ],
 )
 def test_bad_arguments(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

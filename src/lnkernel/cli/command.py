@@ -13,6 +13,7 @@ from typing import Any
 from lnkernel.experiments.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+LARGEST = 2**31 - 1  # of integers on the command line; JAX takes no seeds beyond 64 bits
 MANY = 1000  # points from which on a result takes long enough to be announced
 
 
@@ -73,8 +74,8 @@ def _integer(text: str, least: int) -> int:
         value = int(text)
     except ValueError:
         value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"expected an integer, {least} or more, got {text}")
+    if not least <= value <= LARGEST:
+        raise argparse.ArgumentTypeError(f"expected an integer, {least} to {LARGEST}, got {text}")
     return value
 
 
