@@ -135,6 +135,7 @@ def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: 
     symbol = r"\Theta" if options.kernel == "ntk" else "K"
     if not even:
         ax.set(xlabel="point", ylabel="point")
+        ax.locator_params(integer=True)
     figure.colorbar(image, ax=ax, label=f"${symbol}(x, x')$")
     figure.savefig(path, dpi=150)
 
