@@ -128,7 +128,9 @@ def test_inputs_that_cannot_be_told_apart(
 
 
 @pytest.mark.parametrize(
-    "content", [gzip.compress(ROWS.encode())[:-12], b"\x1f\x8b\x08" + b"\xff" * 40]
+    "content",
+    [gzip.compress(ROWS.encode())[:-12], b"\x1f\x8b\x08" + b"\xff" * 40],
+    ids=["cut off", "garbled"],
 )
 def test_half_a_compressed_file(content: bytes, run: Run) -> None:
     code, _, err = run("bound", run.file(content, "data.csv.gz"), "--target", "y")
