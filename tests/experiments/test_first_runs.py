@@ -22,7 +22,7 @@ def data(tmp_path: Path) -> Path:
     if found and any((Path(found) / name).is_file() for name in proteins.NAMES):
         return Path(found)
     draw = np.random.default_rng(0)
-    x = draw.gamma(5.0, 1_900.0, (ROWS, 9))  # as many with F1 of 20,000 or more: 3 %
+    x = draw.gamma(5.0, 1_900.0, (ROWS, 9))  # of F1 2 % are 20,000 or more, as there
     table = np.column_stack([np.sin(x[:, 0] / 3_000) + x[:, 1] / 10_000, x])
     file = tmp_path / "CASP.csv"
     header = ",".join(proteins.HEADER)
