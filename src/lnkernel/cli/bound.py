@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lnkernel.cli.ray import Ray
     from lnkernel.cli.training_data import TrainingData
 
-FORMS = ("rkhs", "sharp", "paper", "norms")
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     training_data.add_arguments(parser)
@@ -129,6 +127,8 @@ def _as_dict(
     ray: Ray,
     files: dict[str, Path],
 ) -> dict[str, Any]:
+    from lnkernel.bound import FORMS
+
     names = ("C", "lambda_min", "lambda_error", "n", "max_abs_y", "noise", "is_theorem")
     return {
         "data": options.data,
