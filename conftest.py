@@ -10,10 +10,21 @@ import pytest
 # many processes as there are cores. It has to be said before NumPy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-LONG_PAGES = {"finite.md"}  # it trains networks
+# Of tests over many networks, those that take longest to compile and show the least of their own.
+LONG = {
+    "finite.md",  # it trains networks
+    "test_a_wrong_rule_is_caught[arch0-forget_the_mean-20]",
+    "test_both_ways_agree[general 1.5-symmetric]",
+    "test_float64_lies_in_the_ball[LN after, eps]",
+    "test_gradient_by_the_input[general .75]",
+    "test_layers_that_are_the_same[Homogeneous(1, 1, -1) is Identity]",
+    "test_second_derivatives[p2]",
+    "test_symmetric_matrix_and_diagonal[scale and bias]",
+    "test_the_chain[last-0.0]",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.name in LONG_PAGES:
+        if item.name in LONG:
             item.add_marker(pytest.mark.slow)

@@ -21,6 +21,7 @@ from interrupted_run import EVERY, STEPS, X, Y, ensemble
 
 import lnkernel as lnk
 from lnkernel.errors import CheckpointError, TrainingInterrupted
+from lnkernel.finite.training.progress import Bar
 
 FAR = np.array([[0.3], [5.0], [-40.0]])
 
@@ -79,7 +80,7 @@ def test_a_run_goes_on_step_by_step(uninterrupted: Any, tmp_path: Path) -> None:
     assert_same(last, uninterrupted)
 
 
-def test_interrupted_by_the_user(tmp_path: Path) -> None:
+def test_interrupted_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real SIGINT leaves the network, the exception and the checkpoint with what was done."""
 
     def run(net: Any, steps: int, checkpoint: Any) -> Any:
@@ -90,9 +91,17 @@ def test_interrupted_by_the_user(tmp_path: Path) -> None:
     arch = lnk.mlp(hidden=1, width=16)
     start, net = (lnk.finite.network(arch, 1, rngs=0) for _ in range(2))
     run(lnk.finite.network(arch, 1, rngs=0), 1, None)  # compiled
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt) as caught:
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    update = Bar.update
+
+    def under_way(bar: Bar, steps: int, loss: float) -> None:
+        """Whoever interrupts waits for the first steps, however busy the machine is."""
+        update(bar, steps, loss)
+        if timer.ident is None:
+            timer.start()
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+        patch.setattr(Bar, "update", under_way)
         run(net, 10**6, tmp_path)
     timer.join()
     assert isinstance(caught.value, TrainingInterrupted)
