@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_a_run_goes_on_step_by_step(uninterrupted: Any, tmp_path: Path) -> None:
     assert_same(last, uninterrupted)
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where whoever started these tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_interrupted_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real SIGINT leaves the network, the exception and the checkpoint with what was done."""
 
