@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import time
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,7 @@ NAMES = {
 }
 TRAINED = "trained"  # tag of a cell whose numbers come from networks in float32
 LARGEST = 400_000  # bytes of a notebook
+LONGEST = 120  # seconds
 
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 OF_A_MACHINE = re.compile(
@@ -96,7 +98,9 @@ def test_all_are_there() -> None:
 
 
 def test_runs_and_says_what_it_was_committed_with(path: Path) -> None:
+    began = time.perf_counter()
     fresh = execute.executed(path)
+    assert time.perf_counter() - began < LONGEST
     assert execute.complaints(fresh) == []
     for before, now in zip(execute.code_cells(read(path)), execute.code_cells(fresh), strict=True):
         old, new = said(before), said(now)

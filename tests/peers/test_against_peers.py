@@ -88,7 +88,7 @@ def test_a_claim_that_fails(
 def test_a_peer_that_fails(
     failure: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was measured before is kept; nothing is published."""
+    """What was measured before is kept, and the report says that the peer did not run."""
     comparison(monkeypatch, ROW, failure=failure)
     code, report = run(tmp_path)
     assert code == 1 and len(report["rows"]) == 1 and report["checks"]["gpjax runs"] is False

@@ -3,7 +3,7 @@
 from lnkernel.errors import MissingPackageError
 
 try:
-    import sklearn as _installed  # noqa: F401
+    import sklearn as _installed  # noqa: F401  # only whether it is there
 except ImportError as problem:
     raise MissingPackageError("lnkernel.sklearn", "scikit-learn", "sklearn") from problem
 

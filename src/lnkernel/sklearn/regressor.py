@@ -15,7 +15,7 @@ from lnkernel.gp.posterior import posterior
 from lnkernel.sklearn.networks import as_network
 
 
-class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
     r"""$f(x) = \Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$: what infinitely wide networks,
     trained on the data, predict in the mean.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -127,8 +127,13 @@ def sphere_rest(freedom: int, start: float, degree: int = 56) -> tuple[tuple[flo
     half, s = arb(1) / 2, arb(freedom) / 2
     one = arb(1)
     at_one = (s + 1).gamma() * s.gamma() / (s + half).gamma() ** 2
-    value = lambda y: _series(half, half, s + 1, one - y) / at_one  # noqa: E731 (two one-liners)
-    slope = lambda y: _series(half, half + 1, s + 1, one - y) / at_one  # noqa: E731
+
+    def value(y: arb) -> arb:
+        return _series(half, half, s + 1, one - y) / at_one
+
+    def slope(y: arb) -> arb:
+        return _series(half, half + 1, s + 1, one - y) / at_one
+
     return tuple(_chebyshev(f, arb(start), one, degree) for f in (value, slope))
 
 
@@ -154,14 +159,13 @@ def _branched(
     enough = math.ceil(64 / -math.log2(float(end)))  # powers of `end` beyond are below rounding
     if order > enough:
         return Branched(1, 0.0, head[:enough], (0.0,), (0.0,))
-    evaluate = lambda series: lambda w: _horner(series, w)  # noqa: E731
     small = abs(float(delta)) < 2.0**-100
     return Branched(
         order,
         0.0 if small else float(delta),
         head,
-        _interpolated(evaluate(E), arb(end)),
-        _interpolated(evaluate(D), arb(end)),
+        _interpolated(partial(_horner, E), arb(end)),
+        _interpolated(partial(_horner, D), arb(end)),
     )
 
 
