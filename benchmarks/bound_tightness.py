@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import lnkernel as lnk
-from lnkernel.bound import FORMS
+from lnkernel.bounds import FORMS
 from lnkernel.experiments.tables import plain
 from lnkernel.experiments.toy import POINTS, TARGETS
 

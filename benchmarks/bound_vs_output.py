@@ -39,7 +39,7 @@ from tqdm import tqdm
 import lnkernel as lnk
 from benchmarks import bound_vs_output_figures as figures
 from benchmarks.bound_vs_output_cell import RADII, TARGETS, Cell, Row, Settings, measure
-from lnkernel.bound import FORMS
+from lnkernel.bounds import FORMS
 from lnkernel.experiments.tables import plain
 
 OUT = Path("out/bound_vs_output")

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 import lnkernel as lnk
-from lnkernel.bound import FORMS
+from lnkernel.bounds import FORMS
 
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sinusoid": lambda u: np.sin(2 * u),

@@ -34,7 +34,7 @@ from scipy import stats
 
 import lnkernel as lnk
 from lnkernel import Dense, GroupNorm, LayerNorm, Node, Relu, RMSNorm, residual, serial
-from lnkernel.finite.estimate import weighted_slope
+from lnkernel.finite.empirical.estimate import weighted_slope
 
 POINTS = np.array([[1.0, 0.5, -0.25], [-0.5, 1.0, 2.0], [2.0, -1.0, 0.5], [-1.0, -1.0, 0.5]])
 WIDTHS, QUICK_WIDTHS = (128, 256, 512, 1024, 2048, 4096), (128, 512, 2048)

@@ -13,7 +13,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel import cli
-from lnkernel.bound.digits import at_most
+from lnkernel.bounds.digits import at_most
 from lnkernel.cli import table, training_data
 from lnkernel.errors import DataFileError
 

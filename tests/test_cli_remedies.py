@@ -114,7 +114,7 @@ def test_inputs_that_cannot_be_told_apart(
     def refuse(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(sys.modules["lnkernel.bound"], "bound", refuse)
+    monkeypatch.setattr(sys.modules["lnkernel.bounds"], "bound", refuse)
     code, out, err = run("bound", run.file(ROWS), "--target", "y", *more)
     assert (code, out) == (2, "")
     assert [text for text in texts if text not in err] == []

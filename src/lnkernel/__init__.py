@@ -31,7 +31,7 @@ from lnkernel.arch import (
     serial,
 )
 from lnkernel.arch.parse import parse
-from lnkernel.bound import Bound, SupDiagonal, Witness, bound, diverging_witness, sup_diagonal
+from lnkernel.bounds import Bound, SupDiagonal, Witness, bound, diverging_witness, sup_diagonal
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior

@@ -396,7 +396,7 @@ class CertificateError(LnkernelError, ArithmeticError):
     """A statement that could not be proved, or a file that is no certificate.
 
     >>> import lnkernel as lnk
-    >>> from lnkernel.bound.certificate import certify_bound
+    >>> from lnkernel.bounds.certified.certificate import certify_bound
     >>> certify_bound(lnk.mlp(), [[1.0]], [1.0])
     Traceback (most recent call last):
     ...

@@ -14,8 +14,8 @@ import optax
 import pytest
 
 import lnkernel as lnk
-from lnkernel.finite import compare_width
-from lnkernel.finite.descent import Descent, descent
+from lnkernel.finite.comparison import width as compare_width
+from lnkernel.finite.comparison.descent import Descent, descent
 from lnkernel.finite.training.ensemble import train_ensemble
 
 ARCH = lnk.mlp(hidden=1, norm="first", b_std=1.0, norm_layer=lnk.RMSNorm(1e-5))  # quick to compile

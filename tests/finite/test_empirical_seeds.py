@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.finite.estimate import estimate, weighted_slope
+from lnkernel.finite.empirical.estimate import estimate, weighted_slope
 from lnkernel.finite.seeds import as_seeds
 
 RNG = np.random.default_rng(0)

@@ -16,8 +16,8 @@ from plain_forward import forward
 import lnkernel as lnk
 from lnkernel import Dense, GroupNorm, LayerNorm, Node, Relu, RMSNorm, parallel, residual, serial
 from lnkernel.arch.node import node
-from lnkernel.finite.layers import Plan, twin
 from lnkernel.finite.modules import ExactNorm
+from lnkernel.finite.twins import Plan, twin
 
 TABLE = {name: case.arch for name, case in cases.architectures().items()}
 WIDTH = 64  # a multiple of every group size of the table

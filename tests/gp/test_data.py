@@ -16,8 +16,8 @@ import lnkernel as lnk
 from lnkernel.errors import DuplicateInputsError, InputError, NotEnoughMemoryError
 from lnkernel.errors import SingularGramError as Singular
 from lnkernel.gp import data as data_module
-from lnkernel.gp import single
-from lnkernel.gp.singular import nearest
+from lnkernel.gp import mixed_precision
+from lnkernel.gp.diagnosis import nearest
 
 LN = lnk.mlp(hidden=1, norm="first")
 UNBIASED = lnk.mlp(hidden=1, b_std=0.0)
@@ -238,10 +238,10 @@ import sys
 from pathlib import Path
 import numpy as np
 import lnkernel as lnk
-from lnkernel.gp import single
+from lnkernel.gp import mixed_precision
 
 n, arch = int(sys.argv[1]), lnk.mlp(hidden=1, norm="first")
-single.MOST = int(sys.argv[2])
+mixed_precision.MOST = int(sys.argv[2])
 x = np.random.default_rng(0).normal(size=(n, 3))
 
 def kilobytes(name):
@@ -263,8 +263,8 @@ print(abs(post.mean(x[:50]) - x[:50, 0]).max())
     ("n", "most", "bytes_per_entry"),
     [
         (4000, 0, 8),  # in place, as it is done for more points than single precision is for
-        (4000, single.MOST, 12),
-        pytest.param(20_000, single.MOST, 8, marks=pytest.mark.slow),
+        (4000, mixed_precision.MOST, 12),
+        pytest.param(20_000, mixed_precision.MOST, 8, marks=pytest.mark.slow),
     ],
 )
 def test_the_memory_that_factorising_takes(n: int, most: int, bytes_per_entry: int) -> None:

@@ -9,7 +9,7 @@ import oracle
 import pytest
 
 import lnkernel as lnk
-from lnkernel.gram import direct
+from lnkernel.gram import tiled
 
 TABLE = cases.architectures()
 SOME = [
@@ -41,7 +41,7 @@ def test_both_ways_agree(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -
     theta = lnk.ntk(arch)
     matrices = []
     for few in (0, x.size**2):  # all pairs go the quick way first; or all the careful one
-        monkeypatch.setattr(direct, "FEW", few)
+        monkeypatch.setattr(tiled, "FEW", few)
         matrices.append(theta(x) if way == "symmetric" else theta(x, x.copy()))
     quick, careful = matrices
     ends = np.sqrt(theta.diagonal(x))

@@ -12,7 +12,7 @@ from lnkernel.cli.command import OK, Command, add_json, add_out, announce, note,
 
 if TYPE_CHECKING:
     from lnkernel.arch import Node
-    from lnkernel.bound import Bound
+    from lnkernel.bounds import Bound
     from lnkernel.cli.ray import Ray
     from lnkernel.cli.training_data import TrainingData
 
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _computed(arch: Node, data: TrainingData, options: argparse.Namespace) -> tuple[Bound, Ray]:
-    from lnkernel.bound import bound
+    from lnkernel.bounds import bound
     from lnkernel.cli.ray import along_principal_direction
     from lnkernel.cli.unresolved import by_lines
     from lnkernel.errors import (
@@ -87,7 +87,7 @@ def _in_words(path: Path, arch: Node, data: TrainingData, b: Bound, ray: Ray) ->
 
 
 def _meaning(data: TrainingData, b: Bound) -> str:
-    from lnkernel.bound.digits import at_most
+    from lnkernel.bounds.digits import at_most
 
     if math.isinf(b.rkhs):
         return (
@@ -127,7 +127,7 @@ def _as_dict(
     ray: Ray,
     files: dict[str, Path],
 ) -> dict[str, Any]:
-    from lnkernel.bound import FORMS
+    from lnkernel.bounds import FORMS
 
     names = ("C", "lambda_min", "lambda_error", "n", "max_abs_y", "noise", "is_theorem")
     return {

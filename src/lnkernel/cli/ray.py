@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound import Bound
-from lnkernel.bound.digits import at_most
+from lnkernel.bounds import Bound
+from lnkernel.bounds.digits import at_most
 from lnkernel.cli.training_data import TrainingData
 
 NEAREST, FARTHEST, PER_DECADE = 1e-2, 1e6, 24

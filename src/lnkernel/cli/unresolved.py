@@ -14,7 +14,7 @@ from lnkernel.errors import (
     SingularGramError,
     UnresolvedEigenvalueError,
 )
-from lnkernel.gp.singular import nearest
+from lnkernel.gp.diagnosis import nearest
 
 Unresolved = DuplicateInputsError | SingularGramError | UnresolvedEigenvalueError
 

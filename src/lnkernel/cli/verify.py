@@ -17,7 +17,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     """A file that is no certificate is wrong use; one that cannot be proved has failed."""
-    from lnkernel.bound.certificate import Certificate
+    from lnkernel.bounds.certified.certificate import Certificate
     from lnkernel.errors import LnkernelError
 
     certificate = Certificate.load(options.file)

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from lnkernel.arch import Node, mlp
-from lnkernel.bound import bound
+from lnkernel.bounds import bound
 from lnkernel.errors import InputError
 from lnkernel.experiments import toy_figures
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from

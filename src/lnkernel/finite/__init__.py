@@ -1,14 +1,14 @@
 """Networks of finite width beside their limit: Flax twins, training, empirical kernels."""
 
-from lnkernel.finite.compare import compare
-from lnkernel.finite.comparison import Comparison
-from lnkernel.finite.comparison_row import Row
-from lnkernel.finite.empirical import empirical_ntk, empirical_ntk_diagonal
-from lnkernel.finite.empirical_nngp import empirical_nngp, empirical_nngp_over_seeds
-from lnkernel.finite.empirical_seeds import empirical_ntk_over_seeds
-from lnkernel.finite.estimate import Estimate
-from lnkernel.finite.from_flax import from_flax
-from lnkernel.finite.network import Network, network
+from lnkernel.finite.build import Network, network
+from lnkernel.finite.comparison.result import Comparison
+from lnkernel.finite.comparison.row import Row
+from lnkernel.finite.comparison.trial import compare
+from lnkernel.finite.empirical.estimate import Estimate
+from lnkernel.finite.empirical.features import empirical_nngp, empirical_nngp_over_seeds
+from lnkernel.finite.empirical.over_seeds import empirical_ntk_over_seeds
+from lnkernel.finite.empirical.tangent import empirical_ntk, empirical_ntk_diagonal
+from lnkernel.finite.reading.module import from_flax
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.finite.training.train import Training, train
 

@@ -13,10 +13,10 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.data import Data, as_data, demand_memory
+from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.dynamics import Eigen, eigen
-from lnkernel.gp.single import SinglePrecision, single_precision
-from lnkernel.gp.singular import is_resolved, singular
+from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gram.kernel import Kernel
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions

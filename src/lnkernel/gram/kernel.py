@@ -13,7 +13,7 @@ from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
 from lnkernel.errors import KernelOverflowError
-from lnkernel.gram import boundary, direct, traced
+from lnkernel.gram import boundary, tiled, traced
 from lnkernel.gram.structure import Structure, centres_input, dissect
 
 Array = Any
@@ -47,10 +47,10 @@ class Kernel:
             self._check(points, points2)
             program = self._program(points, points2)
             if points2 is points:
-                out, ends = direct.symmetric(program, points)
+                out, ends = tiled.symmetric(program, points)
                 _check_range("x", points, ends)
             else:
-                out, *both = direct.rectangular(program, points, points2)
+                out, *both = tiled.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
@@ -66,14 +66,14 @@ class Kernel:
         with jax.enable_x64(True):
             points = boundary.as_points("x", x)
             self._check(points, points)
-            out = direct.diagonal(self._program(points, points), points)
+            out = tiled.diagonal(self._program(points, points), points)
             _check_range("x", points, out)
             return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
 
-    def _program(self, x: Array, x2: Array) -> direct.Program:
+    def _program(self, x: Array, x2: Array) -> tiled.Program:
         structure, varying = self._dissected
         live = _all_live(x) and (x2 is x or _all_live(x2))
-        return direct.Program(structure, varying, self.which, live)
+        return tiled.Program(structure, varying, self.which, live)
 
     @cached_property
     def _dissected(self) -> tuple[Structure, np.ndarray]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound import SupDiagonal
-from lnkernel.bound import bound as bound_of
+from lnkernel.bounds import SupDiagonal
+from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import posterior
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound import bound as bound_of
+from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import posterior
 from lnkernel.plot.bound import on_a_line

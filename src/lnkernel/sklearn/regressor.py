@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lnkernel.arch import Node
-from lnkernel.bound import Bound, bound
+from lnkernel.bounds import Bound, bound
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import posterior
 from lnkernel.sklearn.networks import as_network

@@ -12,7 +12,7 @@ from flax import nnx
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
-from lnkernel.finite.network import Network, network
+from lnkernel.finite.build import Network, network
 from lnkernel.gram.boundary import is_traced, x64_is_on
 
 

@@ -10,7 +10,7 @@ import optax
 from flax import nnx
 
 from lnkernel.errors import InputError
-from lnkernel.finite.network import DTYPES
+from lnkernel.finite.build import DTYPES
 
 
 class Settings(NamedTuple):

@@ -14,7 +14,7 @@ from flax import nnx
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError, TrainingInterrupted
-from lnkernel.finite.network import network
+from lnkernel.finite.build import network
 from lnkernel.finite.seeds import as_seeds
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time

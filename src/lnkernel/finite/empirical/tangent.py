@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical_function import Function, Piece, opened
-from lnkernel.finite.empirical_structured import is_structured, structured_jacobian
+from lnkernel.finite.empirical.function import Function, Piece, opened
+from lnkernel.finite.empirical.structured import is_structured, structured_jacobian
 
 Array = Any
 METHODS = ("auto", "structured", "jacobian", "vector")

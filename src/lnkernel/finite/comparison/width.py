@@ -10,11 +10,11 @@ import optax
 
 from lnkernel.arch import Node
 from lnkernel.errors import DivergedError
-from lnkernel.finite.comparison_row import Row
-from lnkernel.finite.descent import Descent
-from lnkernel.finite.empirical import empirical_ntk
-from lnkernel.finite.estimate import estimate
-from lnkernel.finite.network import network
+from lnkernel.finite.build import network
+from lnkernel.finite.comparison.descent import Descent
+from lnkernel.finite.comparison.row import Row
+from lnkernel.finite.empirical.estimate import estimate
+from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.gp.data import Data
 from lnkernel.gp.fit import matrix

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.finite.empirical import empirical_ntk
-from lnkernel.finite.estimate import Estimate, estimate
-from lnkernel.finite.network import Network, network
+from lnkernel.finite.build import Network, network
+from lnkernel.finite.empirical.estimate import Estimate, estimate
+from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.seeds import as_seeds, shown
 from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gram.boundary import as_points, check_dimensions

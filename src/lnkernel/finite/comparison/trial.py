@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound import bound
+from lnkernel.bounds import bound
 from lnkernel.errors import InputError
-from lnkernel.finite.compare_width import Task, as_columns, as_spread, row_of
-from lnkernel.finite.comparison import Comparison
-from lnkernel.finite.comparison_row import Row
-from lnkernel.finite.descent import descent
-from lnkernel.finite.estimate import weighted_slope
+from lnkernel.finite.comparison.descent import descent
+from lnkernel.finite.comparison.result import Comparison
+from lnkernel.finite.comparison.row import Row
+from lnkernel.finite.comparison.width import Task, as_columns, as_spread, row_of
+from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.seeds import as_seeds, shown
 from lnkernel.finite.training.arguments import positive_integer, precision_of
 from lnkernel.gp.data import as_inputs

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound.arguments import as_number
-from lnkernel.bound.interpolant import Interpolant, interpolant
-from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
+from lnkernel.bounds.arguments import as_number
+from lnkernel.bounds.interpolant import Interpolant, interpolant
+from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.data import as_data, as_inputs, demand_memory
 from lnkernel.gp.duplicates import refuse_duplicates
@@ -109,7 +109,7 @@ class Bound:
             return handed_out(spread * self.native_norm, was_on)
 
     def __str__(self) -> str:
-        from lnkernel.bound.words import in_words
+        from lnkernel.bounds.words import in_words
 
         return in_words(self)
 
@@ -213,7 +213,7 @@ def _certified(
             "one whose C is infinite",
             "Put a LayerNorm before the last layer, or use certify=False",
         )
-    from lnkernel.bound.certificate import certify_bound
+    from lnkernel.bounds.certified.certificate import certify_bound
 
     made = certify_bound(sup.arch, x, y[:, 0] if y.shape[1] == 1 else y)
     lower, C = float(made.C.lower), float(made.C.upper)

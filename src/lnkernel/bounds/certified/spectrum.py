@@ -21,7 +21,7 @@ from flint import arb, arb_mat
 from scipy import linalg
 
 from lnkernel.arch import Node
-from lnkernel.bound.certified_sup import down, up
+from lnkernel.bounds.certified.supremum import down, up
 from lnkernel.errors import CertificateError
 from lnkernel.evaluate.balls import entries
 from lnkernel.evaluate.balls.numbers import BITS, working_precision

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.bound.digits import at_least, at_most
+from lnkernel.bounds.digits import at_least, at_most
 from lnkernel.errors import DuplicateInputsError, NotATheoremWarning
 
 ARCH = lnk.mlp(hidden=2, norm="first")

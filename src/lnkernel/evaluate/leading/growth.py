@@ -199,7 +199,7 @@ def growth(arch: Node) -> Growth:
     """The power law of Θ(x, x) in |x|/√d; exponent 0 where it tends to a constant.
 
     >>> import lnkernel as lnk
-    >>> from lnkernel.bound.growth import growth
+    >>> from lnkernel.evaluate.leading.growth import growth
     >>> growth(lnk.mlp(hidden=2, W_std=2**0.5))           # Θ ~ 3 |W x|²/d: degree 1, three layers
     Growth(exponent=2.0, coefficient=6.0...)
     >>> growth(lnk.mlp(hidden=2, activation=lnk.RectifiedPower(3), W_std=1.0)).exponent

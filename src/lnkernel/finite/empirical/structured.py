@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from lnkernel.finite.empirical_function import Function, Piece
+from lnkernel.finite.build import Network
+from lnkernel.finite.empirical.function import Function, Piece
 from lnkernel.finite.modules import NTKLinear, Sum
-from lnkernel.finite.network import Network
 
 Array = Any
 LINEAR = (nnx.Linear, NTKLinear)

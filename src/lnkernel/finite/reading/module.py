@@ -11,10 +11,10 @@ from lnkernel.arch import Dense, Node, Parallel, Serial, serial
 from lnkernel.arch.flow import check_network
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite import modules
-from lnkernel.finite.network import Network
-from lnkernel.finite.read_activations import read_activation
-from lnkernel.finite.read_norms import NORMS, read_norm
-from lnkernel.finite.spread import check_bias, check_weights
+from lnkernel.finite.build import Network
+from lnkernel.finite.reading.activations import read_activation
+from lnkernel.finite.reading.norms import NORMS, read_norm
+from lnkernel.finite.reading.spread import check_bias, check_weights
 
 Stds = float | Sequence[float] | None
 

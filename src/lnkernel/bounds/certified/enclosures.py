@@ -8,8 +8,8 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
-from lnkernel.bound.certified_spectrum import EnclosedGram, eigenvalue_floor, quadratic_ceiling
-from lnkernel.bound.certified_sup import Enclosure, supremum
+from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, quadratic_ceiling
+from lnkernel.bounds.certified.supremum import Enclosure, supremum
 from lnkernel.errors import InputError
 from lnkernel.gp.data import as_data
 from lnkernel.gram import boundary

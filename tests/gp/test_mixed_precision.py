@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.gp import single
+from lnkernel.gp import mixed_precision
 from lnkernel.gp.cholesky import cholesky_in_place
 
 N = 120
@@ -16,7 +16,7 @@ N = 120
 
 @pytest.fixture(autouse=True)
 def _for_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single, "FEWEST", 10)
+    monkeypatch.setattr(mixed_precision, "FEWEST", 10)
 
 
 def with_spectrum(values: Any, seed: int = 0) -> np.ndarray:
@@ -40,7 +40,7 @@ def solved_in_long_double(matrix: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_solves_to_the_accuracy_of_float64(condition: float, columns: int) -> None:
     matrix = with_spectrum(np.geomspace(1.0, condition, N))
     b = np.random.default_rng(1).normal(size=(N, columns))
-    made = single.single_precision(matrix.copy())
+    made = mixed_precision.single_precision(matrix.copy())
     assert made is not None
     exact = solved_in_long_double(matrix, b)
     error = np.abs(made.solve(b) - exact).max() / np.abs(exact).max()
@@ -49,7 +49,7 @@ def test_solves_to_the_accuracy_of_float64(condition: float, columns: int) -> No
 
 
 def test_one_that_float32_cannot_factorise_is_left_to_float64() -> None:
-    assert single.single_precision(with_spectrum(np.geomspace(1e-9, 1.0, N))) is None
+    assert mixed_precision.single_precision(with_spectrum(np.geomspace(1e-9, 1.0, N))) is None
 
 
 def test_one_where_refinement_would_not_converge_is_left_to_float64() -> None:
@@ -57,7 +57,7 @@ def test_one_where_refinement_would_not_converge_is_left_to_float64() -> None:
     accepted = []
     for condition in np.geomspace(1e4, 1e9, 21):
         matrix = with_spectrum(np.geomspace(1.0, condition, N))
-        made = single.single_precision(matrix.copy())
+        made = mixed_precision.single_precision(matrix.copy())
         accepted.append(made is not None)
         if made is not None:
             b = np.ones((N, 1))
@@ -72,7 +72,7 @@ def test_lengths_of_all_sizes(size: float) -> None:
     scale = np.geomspace(1.0, size, N)
     plain = with_spectrum(np.linspace(1.0, 3.0, N))
     root = np.sqrt(scale)
-    made = single.single_precision(plain * root[:, None] * root)
+    made = mixed_precision.single_precision(plain * root[:, None] * root)
     assert made is not None
     found = made.solve(root[:, None] * np.ones((N, 1)))
     wanted = solved_in_long_double(plain, np.ones((N, 1))) / root[:, None]
@@ -80,7 +80,7 @@ def test_lengths_of_all_sizes(size: float) -> None:
 
 
 def test_a_zero_column() -> None:
-    made = single.single_precision(with_spectrum(np.linspace(1.0, 2.0, N)))
+    made = mixed_precision.single_precision(with_spectrum(np.linspace(1.0, 2.0, N)))
     assert made is not None
     found = made.solve(np.stack([np.zeros(N), np.ones(N)], axis=1))
     assert (found[:, 0] == 0).all() and np.isfinite(found).all()
@@ -88,15 +88,15 @@ def test_a_zero_column() -> None:
 
 def test_few_and_very_many_points_are_not_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for limits in ((N + 1, 10_000), (1, N - 1)):
-        monkeypatch.setattr(single, "FEWEST", limits[0])
-        monkeypatch.setattr(single, "MOST", limits[1])
-        assert single.single_precision(np.eye(N)) is None
+        monkeypatch.setattr(mixed_precision, "FEWEST", limits[0])
+        monkeypatch.setattr(mixed_precision, "MOST", limits[1])
+        assert mixed_precision.single_precision(np.eye(N)) is None
 
 
 def test_goes_on_working_beside_the_factor_in_float64() -> None:
     matrix = with_spectrum(np.linspace(1.0, 9.0, N))
     b = np.ones((N, 1))
-    made = single.single_precision(matrix.copy())
+    made = mixed_precision.single_precision(matrix.copy())
     assert made is not None
     before = made.solve(b)
     factor = made.in_double()
@@ -118,10 +118,10 @@ def test_the_posterior_is_the_same_by_either(monkeypatch: pytest.MonkeyPatch, no
     x, y, x2 = data()
     arch = lnk.mlp(hidden=2, norm="first")
     quick = lnk.posterior(arch, x, y, noise=noise)
-    assert isinstance(quick._fit.solver, single.SinglePrecision)
-    monkeypatch.setattr(single, "FEWEST", N + 1)
+    assert isinstance(quick._fit.solver, mixed_precision.SinglePrecision)
+    monkeypatch.setattr(mixed_precision, "FEWEST", N + 1)
     usual = lnk.posterior(arch, x, y, noise=noise)
-    assert not isinstance(usual._fit.solver, single.SinglePrecision)
+    assert not isinstance(usual._fit.solver, mixed_precision.SinglePrecision)
     np.testing.assert_allclose(quick.mean(x2), usual.mean(x2), rtol=0, atol=1e-13)
     np.testing.assert_array_equal(quick.variance(x2), usual.variance(x2))
     np.testing.assert_allclose(

@@ -17,14 +17,14 @@ from mpmath import mp, mpf
 
 import lnkernel as lnk
 from lnkernel import LayerNorm, Relu, cli, residual, serial
-from lnkernel.bound.certificate import Certificate, certify_bound
-from lnkernel.bound.certified_arch import described, rebuilt
-from lnkernel.bound.certified_sup import Enclosure
-from lnkernel.bound.enclosures import (
+from lnkernel.bounds.certified.certificate import Certificate, certify_bound
+from lnkernel.bounds.certified.description import described, rebuilt
+from lnkernel.bounds.certified.enclosures import (
     lambda_min_lower,
     quadratic_form_upper,
     sup_diagonal_enclosure,
 )
+from lnkernel.bounds.certified.supremum import Enclosure
 from lnkernel.errors import ArchitectureError, CertificateError, InputError
 
 EXAMPLE = lnk.mlp(hidden=2, norm="first")

@@ -12,7 +12,7 @@ from flax import nnx
 from lnkernel.arch import Node, Serial
 from lnkernel.arch.flow import check_network
 from lnkernel.errors import InputError, NetworkPrecisionError
-from lnkernel.finite.layers import Plan, serial_twins
+from lnkernel.finite.twins import Plan, serial_twins
 from lnkernel.gram.boundary import x64_is_on
 
 Array = Any

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lnkernel as lnk
-from lnkernel.bound.search import Peak, highest
+from lnkernel.bounds.search import Peak, highest
 from lnkernel.errors import ArchitectureError, InputError
 
 

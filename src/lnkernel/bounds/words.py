@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lnkernel.bound.digits import at_least, at_most
+from lnkernel.bounds.digits import at_least, at_most
 
 if TYPE_CHECKING:
-    from lnkernel.bound.inequality import Bound
+    from lnkernel.bounds.inequality import Bound
 
 
 def in_words(b: Bound) -> str:
@@ -42,7 +42,7 @@ def _statement(b: Bound) -> str:
 
 
 def _ingredients(b: Bound) -> list[tuple[str, str]]:
-    from lnkernel.bound.inequality import FORMULAS
+    from lnkernel.bounds.inequality import FORMULAS
 
     literal = f"s·C·max|y|/(λ_min·n) with s = {b.s:.6g}"
     formula = f"{FORMULAS[b.form]}, that is {literal}" if b.form in FORMULAS else literal

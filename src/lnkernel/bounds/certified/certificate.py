@@ -24,17 +24,17 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
-from lnkernel.bound.certified_arch import described, rebuilt
-from lnkernel.bound.certified_spectrum import (
+from lnkernel.bounds.certified.description import described, rebuilt
+from lnkernel.bounds.certified.enclosures import RTOL, checked_points, sup_diagonal_enclosure
+from lnkernel.bounds.certified.spectrum import (
     EnclosedGram,
     eigenvalue_floor,
     is_above,
     quadratic_ceiling,
 )
-from lnkernel.bound.certified_sup import Enclosure, supremum, up
-from lnkernel.bound.enclosures import RTOL, checked_points, sup_diagonal_enclosure
-from lnkernel.bound.progress import Bar
-from lnkernel.bound.verdict import Finding, Verdict
+from lnkernel.bounds.certified.supremum import Enclosure, supremum, up
+from lnkernel.bounds.certified.verdict import Finding, Verdict
+from lnkernel.bounds.progress import Bar
 from lnkernel.errors import CertificateError
 from lnkernel.gp.data import as_data
 from lnkernel.gram import boundary

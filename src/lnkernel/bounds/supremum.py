@@ -11,12 +11,12 @@ import numpy as np
 
 from lnkernel.arch import Activation, Dense, GroupNorm, Identity, LayerNorm, Node, RMSNorm
 from lnkernel.arch.flow import Kind, State, walk
-from lnkernel.bound import growth as asymptotics
-from lnkernel.bound.digits import at_most
-from lnkernel.bound.growth import Growth
-from lnkernel.bound.one_length import demand_one_length
-from lnkernel.bound.search import Peak, highest
+from lnkernel.bounds.digits import at_most
+from lnkernel.bounds.one_length import demand_one_length
+from lnkernel.bounds.search import Peak, highest
 from lnkernel.errors import InputError
+from lnkernel.evaluate.leading import growth as asymptotics
+from lnkernel.evaluate.leading.growth import Growth
 from lnkernel.gram.kernel import Kernel, ntk
 
 # those of the proof that Θ(x, x) never decreases in |x|
@@ -200,7 +200,7 @@ def steepest(arch: Node) -> float:
 
 
 def _certified(found: SupDiagonal) -> SupDiagonal:
-    from lnkernel.bound.enclosures import sup_diagonal_enclosure
+    from lnkernel.bounds.certified.enclosures import sup_diagonal_enclosure
 
     enclosure = sup_diagonal_enclosure(found.arch)[0]
     lower, upper = float(enclosure[0]), float(enclosure[1])

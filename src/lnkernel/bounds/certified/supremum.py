@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from lnkernel.arch import Node
-from lnkernel.bound.one_length import demand_one_length
+from lnkernel.bounds.one_length import demand_one_length
 from lnkernel.evaluate.balls import entries, functions, ray
 from lnkernel.evaluate.balls.arithmetic import exactly
 from lnkernel.evaluate.balls.numbers import BITS, working_precision

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bound.arguments import as_number
-from lnkernel.bound.interpolant import Interpolant, interpolant
-from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
+from lnkernel.bounds.arguments import as_number
+from lnkernel.bounds.interpolant import Interpolant, interpolant
+from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
 from lnkernel.gp.data import Data, as_data
 from lnkernel.gram.kernel import Kernel, ntk
@@ -196,7 +196,7 @@ def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given
 
 def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:
     """C, and the tightest bound for these data."""
-    from lnkernel.bound.inequality import bound
+    from lnkernel.bounds.inequality import bound
 
     return sup.value, bound(sup.arch, data.x, data.y).rkhs
 

@@ -1,8 +1,8 @@
 """The constant C = sup Θ(x, x), the bound B(D) on the output, and what happens without one."""
 
-from lnkernel.bound.inequality import FORMS, Bound, bound
-from lnkernel.bound.sup_diagonal import SupDiagonal, sup_diagonal
-from lnkernel.bound.witness import Witness, diverging_witness
+from lnkernel.bounds.inequality import FORMS, Bound, bound
+from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
+from lnkernel.bounds.witness import Witness, diverging_witness
 
 __all__ = [
     "FORMS",

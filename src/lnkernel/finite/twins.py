@@ -55,7 +55,7 @@ def twin(layer: Node, plan: Plan) -> tuple[Layer, int]:
         type(layer).__name__,
         plan.here,
         "this type of layer has no twin of finite width",
-        "Register one in lnkernel.finite.layers",
+        "Register one in lnkernel.finite.twins",
     )
 
 

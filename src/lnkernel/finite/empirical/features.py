@@ -9,10 +9,10 @@ import numpy as np
 
 from lnkernel.arch import Dense, Node, Serial
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical_function import evaluated, opened
-from lnkernel.finite.empirical_seeds import over_networks, sides
-from lnkernel.finite.estimate import Estimate, estimate
-from lnkernel.finite.network import Network
+from lnkernel.finite.build import Network
+from lnkernel.finite.empirical.estimate import Estimate, estimate
+from lnkernel.finite.empirical.function import evaluated, opened
+from lnkernel.finite.empirical.over_seeds import over_networks, sides
 
 
 def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lnkernel.errors import InputError
-from lnkernel.finite.comparison_row import HEAD, Row, cells
+from lnkernel.finite.comparison.row import HEAD, Row, cells
 
 FORMAT = "lnkernel.finite.Comparison 1"
 

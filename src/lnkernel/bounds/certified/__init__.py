@@ -1,0 +1,1 @@
+"""Certificates: the bound and its ingredients, proved digit by digit."""

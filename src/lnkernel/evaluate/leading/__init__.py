@@ -1,0 +1,1 @@
+"""Leading terms: how Θ(x, x) grows, exactly."""

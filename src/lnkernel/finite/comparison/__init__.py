@@ -1,0 +1,1 @@
+"""Trained networks beside the theory."""

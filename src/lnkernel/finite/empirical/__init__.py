@@ -1,0 +1,1 @@
+"""Kernels of one finite network, and their means over many."""

@@ -1,0 +1,1 @@
+"""A Flax network read as an architecture."""
