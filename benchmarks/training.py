@@ -30,7 +30,7 @@ from benchmarks.claims import concluded
 from benchmarks.peers.process import PeerFailedError
 from benchmarks.peers.pytorch import TorchTraining
 from benchmarks.timing import in_turns
-from lnkernel.finite.training.progress import Bar
+from lnkernel.progress import Bar
 
 ARCH = lnk.mlp(hidden=2, width=128, norm="first")
 SEEDS, POINTS, RATE = 5, 100, 1e-3

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
+from lnkernel.check import as_seeds
 from lnkernel.finite.empirical.estimate import estimate, weighted_slope
-from lnkernel.finite.seeds import as_seeds
 
 RNG = np.random.default_rng(0)
 X, X2 = RNG.normal(size=(4, 3)), RNG.normal(size=(2, 3))

@@ -22,7 +22,7 @@ from interrupted_run import EVERY, STEPS, X, Y, ensemble
 
 import lnkernel as lnk
 from lnkernel.errors import CheckpointError, TrainingInterrupted
-from lnkernel.finite.training.progress import Bar
+from lnkernel.progress import Bar
 
 FAR = np.array([[0.3], [5.0], [-40.0]])
 
@@ -104,9 +104,9 @@ def test_interrupted_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     update = Bar.update
 
-    def under_way(bar: Bar, steps: int, loss: float) -> None:
+    def under_way(bar: Bar, steps: int, said: str) -> None:
         """Whoever interrupts waits for the first steps, however busy the machine is."""
-        update(bar, steps, loss)
+        update(bar, steps, said)
         if timer.ident is None:
             timer.start()
 

@@ -6,8 +6,8 @@ the calculus needs to know.
 
 from __future__ import annotations
 
-from lnkernel.arch.check import finite, homogeneous_degree, not_all_zero
 from lnkernel.arch.node import Node, node, static
+from lnkernel.check import finite, homogeneous_degree, not_all_zero
 
 
 class Activation(Node):

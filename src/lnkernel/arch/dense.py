@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lnkernel.arch.check import finite, integer_at_least, not_negative, positive
 from lnkernel.arch.node import Node, node, static
+from lnkernel.check import finite, integer_at_least, not_negative, positive
 
 
 @node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from numbers import Real
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -56,13 +55,3 @@ def fields_of(part: Node) -> dict[str, Any]:
     """The fields of a node by name, in order."""
     fields = dataclasses.fields(part)  # type: ignore[arg-type]  # every node is a dataclass
     return {field.name: getattr(part, field.name) for field in fields}
-
-
-def known(value: Any) -> bool:
-    """Whether a hyperparameter is a plain number (and not, say, a tracer of `jax.grad`)."""
-    return isinstance(value, Real)
-
-
-def known_zero(value: Any) -> bool:
-    """Whether a hyperparameter is certain to be zero when the program is built."""
-    return known(value) and float(value) == 0.0

@@ -12,14 +12,14 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bounds.arguments import as_number
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
+from lnkernel.check import as_data, as_inputs, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
-from lnkernel.gp.data import as_data, as_inputs, demand_memory
 from lnkernel.gp.duplicates import refuse_duplicates
-from lnkernel.gram.boundary import handed_out, x64_is_on
+from lnkernel.gp.memory import demand_memory
 from lnkernel.gram.kernel import ntk
+from lnkernel.precision import handed_out, x64_is_on
 
 ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formulas differ by no more
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.check import Data
 from lnkernel.errors import UnresolvedEigenvalueError
 from lnkernel.gp.cholesky import Cholesky, restored
-from lnkernel.gp.data import Data
 from lnkernel.gp.fit import diagonal, fit
 from lnkernel.gp.spectrum import Eigenvalue, resolution, smallest_eigenvalue
 

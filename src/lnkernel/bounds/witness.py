@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bounds.arguments import as_number
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
+from lnkernel.check import Data, as_data, as_number
 from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
-from lnkernel.gp.data import Data, as_data
 from lnkernel.gram.kernel import Kernel, ntk
 
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64

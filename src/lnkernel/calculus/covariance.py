@@ -22,8 +22,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lnkernel.arch.node import known_zero
 from lnkernel.calculus.arithmetic import Arithmetic, Cosines, Number, Truth
+from lnkernel.check import known_zero
 
 
 @dataclass(frozen=True)

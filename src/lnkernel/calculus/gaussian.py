@@ -17,9 +17,9 @@ import math
 from typing import NamedTuple
 
 from lnkernel.arch.activations import Activation
-from lnkernel.arch.node import known, known_zero
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance
+from lnkernel.check import known, known_zero
 
 
 class Image(NamedTuple):

@@ -14,7 +14,7 @@ from functools import singledispatch
 from lnkernel.arch.activations import Activation, Identity
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.dense import Dense
-from lnkernel.arch.node import Node, known_zero
+from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.calculus import gaussian
 from lnkernel.calculus.arithmetic import Arithmetic, Number
@@ -27,6 +27,7 @@ from lnkernel.calculus.covariance import (
     with_bias,
 )
 from lnkernel.calculus.state import Mean, State
+from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 
 

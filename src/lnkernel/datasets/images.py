@@ -12,7 +12,7 @@ import numpy as np
 
 from lnkernel.datasets.utk import PAGE
 from lnkernel.errors import InputError, MissingDataError, MissingPackageError
-from lnkernel.finite.seeds import shown
+from lnkernel.progress import counted
 
 BACKBONE = "ResNet-18 (torchvision, ImageNet)"
 BATCH = 64
@@ -45,7 +45,7 @@ def extract(images: str | Path, out: str | Path, *, progress: bool = True) -> Pa
             f"Download the aligned and cropped images from {PAGE}",
         )
     features_of = resnet18()
-    parts = [features_of(batch) for batch in shown(_batches(sorted(labelled)), progress, "batch")]
+    parts = [features_of(batch) for batch in counted(_batches(sorted(labelled)), progress, "batch")]
     ages, groups = zip(*(labelled[path] for path in sorted(labelled)), strict=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     partly = target.with_suffix(".part")

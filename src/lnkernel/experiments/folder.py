@@ -17,8 +17,8 @@ import numpy as np
 from lnkernel import __version__
 from lnkernel.experiments.machine import hardware, versions
 from lnkernel.experiments.tables import plain
-from lnkernel.finite.seeds import shown
 from lnkernel.finite.training.fingerprint import digest
+from lnkernel.progress import counted
 
 T = TypeVar("T")
 Arrays = Mapping[str, Any]
@@ -85,7 +85,7 @@ class Folder:
 
     def each(self, items: Sequence[T], unit: str) -> Iterable[T]:
         """The items, with a bar that counts them if bars are wanted."""
-        return shown(items, self.progress, unit)
+        return counted(items, self.progress, unit)
 
     def write(self, name: str, text: str) -> Path:
         """A text file of the folder, whole or not at all."""

@@ -11,9 +11,10 @@ from flax import nnx
 
 from lnkernel.arch import Node, Serial
 from lnkernel.arch.flow import check_network
+from lnkernel.check import positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite.twins import Plan, serial_twins
-from lnkernel.gram.boundary import x64_is_on
+from lnkernel.precision import x64_is_on
 
 Array = Any
 PARAMETERIZATIONS = ("ntk", "standard")
@@ -75,9 +76,9 @@ def network(
     ((3, 64), (64, 1))
     """
     check_network(arch)
-    _check_integer("in_dim", in_dim)
+    positive_integer("in_dim", in_dim)
     if width is not None:
-        _check_integer("width", width)
+        positive_integer("width", width)
     if parameterization not in PARAMETERIZATIONS:
         raise InputError(
             "parameterization",
@@ -95,11 +96,6 @@ def network(
     )
     layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), plan)
     return Network(layers, plan.n_in, plan.dtype)
-
-
-def _check_integer(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
 
 
 def _checked_dtype(dtype: Any) -> Any:

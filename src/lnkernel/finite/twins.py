@@ -27,10 +27,10 @@ from lnkernel.arch import (
     RMSNorm,
     Serial,
 )
-from lnkernel.arch.node import known_zero
+from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite import modules
-from lnkernel.gram.boundary import is_traced
+from lnkernel.precision import is_traced
 
 Layer = Callable[[Any], Any]
 

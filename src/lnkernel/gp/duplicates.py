@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from lnkernel.check import Data, as_data
 from lnkernel.errors import DuplicateInputsError
-from lnkernel.gp.data import Data, as_data
-from lnkernel.gram.boundary import handed_out, x64_is_on
+from lnkernel.precision import handed_out, x64_is_on
 
 
 def groups_of_equals(x: np.ndarray) -> list[list[int]]:

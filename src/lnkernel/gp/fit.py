@@ -11,11 +11,12 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.check import Data, as_data
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
-from lnkernel.gp.data import Data, as_data, demand_memory
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.dynamics import Eigen, eigen
+from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gram.kernel import Kernel
 

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.check import as_inputs
 from lnkernel.errors import InputError, LearningRateError
 from lnkernel.gp import predictions, traced
-from lnkernel.gp.data import as_inputs
 from lnkernel.gp.dynamics import Filter, gradient_descent, gradient_flow
 from lnkernel.gp.fit import Fit, fit
 from lnkernel.gp.stopped import Stopped
-from lnkernel.gram import boundary
+from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
 
 KERNELS = ("ntk", "nngp")
 
@@ -77,8 +77,8 @@ class Posterior:
         """
         if predictions.is_in_jax(x):
             return traced.variance(self._fit, x)
-        was_on = boundary.x64_is_on()
-        return boundary.handed_out(self._fit.variance(self._inputs(x)), was_on)
+        was_on = x64_is_on()
+        return handed_out(self._fit.variance(self._inputs(x)), was_on)
 
     def std(self, x: Any) -> Any:
         """The square root of `variance`: (m,), float64.
@@ -100,8 +100,8 @@ class Posterior:
         >>> bool(np.allclose(np.diagonal(post.covariance(x)), post.variance(x)))
         True
         """
-        was_on = boundary.x64_is_on()
-        return boundary.handed_out(self._fit.covariance(self._inputs(x)), was_on)
+        was_on = x64_is_on()
+        return handed_out(self._fit.covariance(self._inputs(x)), was_on)
 
     def sample(self, key: Any, x: Any, shape: tuple[int, ...] = ()) -> Any:
         r"""Functions drawn from the Gaussian process, at the points x: (\*shape, m) or
@@ -117,14 +117,14 @@ class Posterior:
         >>> post.sample(jax.random.key(0), [[1.0], [3.0]], (5,)).shape
         (5, 2)
         """
-        was_on = boundary.x64_is_on()
+        was_on = x64_is_on()
         points = self._inputs(x)
         values, vectors = np.linalg.eigh(self._fit.covariance(points))
         root = vectors * np.sqrt(np.maximum(values, 0.0))  # exact zeros come with either sign
         mean = self._fit.mean(self._fit.coefficients, points)
         with jax.enable_x64(True):
             normal = np.asarray(jax.random.normal(key, (*shape, *mean.shape), jnp.float64))
-        return boundary.handed_out(self._columns(mean + root @ normal), was_on)
+        return handed_out(self._columns(mean + root @ normal), was_on)
 
     def log_marginal_likelihood(self) -> Any:
         r"""$\log p(y \mid X) = -\frac12 y^T A^{-1} y - \frac12 \log\det A - \frac n2 \log 2\pi$,
@@ -274,7 +274,7 @@ def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0)
     """
     if kernel not in KERNELS:
         raise InputError("kernel", '"ntk" or "nngp"', repr(kernel), 'The default is "ntk"')
-    if boundary.is_traced(arch, X, y, noise) or boundary.inside_jit():
+    if is_traced(arch, X, y, noise) or inside_jit():
         return traced.posterior(arch, X, y, kernel, noise)
     variance = _number("noise", noise, "a variance, at least 0")
     if not 0 <= variance < math.inf:

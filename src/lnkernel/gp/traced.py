@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
+from lnkernel.check import as_traced_points
 from lnkernel.errors import InputError
-from lnkernel.gram import boundary
 from lnkernel.gram.kernel import Kernel
+from lnkernel.precision import demand_x64
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,9 +57,9 @@ class TracedPosterior:
 
 
 def posterior(arch: Node, X: Any, y: Any, which: str, noise: Any) -> TracedPosterior:
-    boundary.demand_x64()
+    demand_x64()
     kernel = Kernel(arch, (which,))
-    x, targets = boundary.as_traced_points("X", X), jnp.asarray(y, dtype=jnp.float64)
+    x, targets = as_traced_points("X", X), jnp.asarray(y, dtype=jnp.float64)
     if targets.ndim not in (1, 2) or len(targets) != len(x):
         raise InputError(
             "y",
@@ -72,13 +73,13 @@ def posterior(arch: Node, X: Any, y: Any, which: str, noise: Any) -> TracedPoste
 
 def mean(fit: Fit, coefficients: np.ndarray, x: Any) -> Array:
     """The mean of a concrete posterior at traced points."""
-    boundary.demand_x64()
+    demand_x64()
     values = fit.kernel(x, fit.data.x) @ coefficients
     return values[:, 0] if fit.data.one_output else values
 
 
 def variance(fit: Fit, x: Any) -> Array:
     """The variance of a concrete posterior at traced points."""
-    boundary.demand_x64()
+    demand_x64()
     factor = jnp.asarray(fit.factor.both)  # only its lower triangle is read
     return TracedPosterior(fit.kernel, fit.data.x, fit.data.y, factor).variance(x)

@@ -12,9 +12,11 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
+from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
 from lnkernel.errors import KernelOverflowError
-from lnkernel.gram import boundary, tiled, traced
+from lnkernel.gram import tiled, traced
 from lnkernel.gram.structure import Structure, centres_input, dissect
+from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
 
 Array = Any
 
@@ -34,16 +36,16 @@ class Kernel:
 
         Without x2 it is the symmetric Gram matrix of x, at half the cost.
         """
-        if boundary.is_traced(self.arch, x, x2) or boundary.inside_jit():
-            boundary.demand_x64()
-            points = boundary.as_traced_points("x", x)
-            points2 = points if x2 is None else boundary.as_traced_points("x2", x2)
+        if is_traced(self.arch, x, x2) or inside_jit():
+            demand_x64()
+            points = as_traced_points("x", x)
+            points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
             return self._packed(self._selected(traced.matrix(self.arch, points, points2)))
-        was_on = boundary.x64_is_on()
+        was_on = x64_is_on()
         with jax.enable_x64(True):
-            points = boundary.as_points("x", x)
-            points2 = points if x2 is None or x2 is x else boundary.as_points("x2", x2)
+            points = as_points("x", x)
+            points2 = points if x2 is None or x2 is x else as_points("x2", x2)
             self._check(points, points2)
             program = self._program(points, points2)
             if points2 is points:
@@ -53,22 +55,22 @@ class Kernel:
                 out, *both = tiled.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
-            return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
+            return self._packed(tuple(handed_out(k, was_on) for k in out))
 
     def diagonal(self, x: Any) -> Any:
         """The kernel of every point with itself: (n,), float64."""
-        if boundary.is_traced(self.arch, x) or boundary.inside_jit():
-            boundary.demand_x64()
-            points = boundary.as_traced_points("x", x)
+        if is_traced(self.arch, x) or inside_jit():
+            demand_x64()
+            points = as_traced_points("x", x)
             self._check(points, points)
             return self._packed(self._selected(traced.diagonal(self.arch, points)))
-        was_on = boundary.x64_is_on()
+        was_on = x64_is_on()
         with jax.enable_x64(True):
-            points = boundary.as_points("x", x)
+            points = as_points("x", x)
             self._check(points, points)
             out = tiled.diagonal(self._program(points, points), points)
             _check_range("x", points, out)
-            return self._packed(tuple(boundary.handed_out(k, was_on) for k in out))
+            return self._packed(tuple(handed_out(k, was_on) for k in out))
 
     def _program(self, x: Array, x2: Array) -> tiled.Program:
         structure, varying = self._dissected
@@ -85,9 +87,9 @@ class Kernel:
         return centres_input(self.arch)
 
     def _check(self, x: Array, x2: Array) -> None:
-        boundary.check_dimensions(x, x2)
+        check_dimensions(x, x2)
         if self._centres_input:
-            boundary.check_centred(x)
+            check_centred(x)
 
     def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
         return tuple(getattr(kernels, name) for name in self.which)

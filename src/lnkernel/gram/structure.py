@@ -22,7 +22,7 @@ from lnkernel.arch import (
     Serial,
 )
 from lnkernel.arch.flow import Kind, State, walk
-from lnkernel.arch.node import known_zero
+from lnkernel.check import known_zero
 
 
 class Structure(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lnkernel import arch
-from lnkernel.arch.node import known_zero
+from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.stax.triple import Layer
 

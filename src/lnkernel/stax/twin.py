@@ -13,7 +13,7 @@ from flax import nnx
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network, network
-from lnkernel.gram.boundary import is_traced, x64_is_on
+from lnkernel.precision import is_traced, x64_is_on
 
 
 def initialised(

@@ -34,12 +34,12 @@ from lnkernel.bounds.certified.spectrum import (
 )
 from lnkernel.bounds.certified.supremum import Enclosure, supremum, up
 from lnkernel.bounds.certified.verdict import Finding, Verdict
-from lnkernel.bounds.progress import Bar
+from lnkernel.check import as_data, as_points
 from lnkernel.errors import CertificateError
-from lnkernel.gp.data import as_data
-from lnkernel.gram import boundary
+from lnkernel.progress import Bar
 
 FORMAT = 1
+LONG = 300  # points from which on a progress bar is shown
 SLACK = 2.0**-36  # of y^T Theta^-1 y, so that another machine's rounding proves it as well
 
 
@@ -103,7 +103,7 @@ class Certificate:
         The stored numbers are claims to be proved, and no intermediate result is stored. The
         digest tells in addition whether anything at all was changed since it was made.
         """
-        with Bar(progress, self.n) as bar:
+        with _bar(progress, self.n) as bar:
             gram = EnclosedGram(self.arch, self.X, bar.update)
             low = self.lambda_min_lower
             positive = is_above(gram, low)
@@ -192,7 +192,7 @@ def certify_bound(
             "bound to certify",
             "Put a LayerNorm before the last layer",
         )
-    with Bar(progress, len(data.x)) as bar:
+    with _bar(progress, len(data.x)) as bar:
         gram = EnclosedGram(arch, checked_points(arch, data.x), bar.update)
         low = eigenvalue_floor(gram)
         quadratic = quadratic_ceiling(gram, data.y, low) * (1 + SLACK)
@@ -236,8 +236,8 @@ def _from_content(data: Any) -> Certificate:
     }
     made = Certificate(
         arch=rebuilt(data["architecture"]),
-        X=boundary.as_points("X", rows["X"]),
-        y=boundary.as_points("y", rows["y"]),
+        X=np.asarray(as_points("X", rows["X"])),
+        y=np.asarray(as_points("y", rows["y"])),
         C=Enclosure(*(float.fromhex(t) for t in data["C"])),
         **{name: float.fromhex(data[name]) for name in _NUMBERS},
         n=int(data["n"]),
@@ -247,6 +247,12 @@ def _from_content(data: Any) -> Certificate:
     same = {key: value for key, value in data.items() if key != "digest"} == made._content()
     # words that the numbers do not carry (and numbers written otherwise) were changed
     return made if same else replace(made, digest="")
+
+
+def _bar(wanted: bool | None, n: int) -> Bar:
+    """A progress bar over the entries of the matrix, where there are many of them."""
+    shown = n >= LONG and wanted is not False
+    return Bar(shown, n * (n + 1) // 2, "entries", "enclosing the kernel")
 
 
 def _versions() -> dict[str, str]:

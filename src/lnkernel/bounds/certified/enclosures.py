@@ -10,9 +10,8 @@ from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
 from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, quadratic_ceiling
 from lnkernel.bounds.certified.supremum import Enclosure, supremum
+from lnkernel.check import as_data, as_points, check_centred
 from lnkernel.errors import InputError
-from lnkernel.gp.data import as_data
-from lnkernel.gram import boundary
 from lnkernel.gram.structure import centres_input
 
 RTOL = 1e-8
@@ -53,7 +52,7 @@ def lambda_min_lower(arch: Node, X: Any, progress: Any = None) -> float:
     >>> round(lambda_min_lower(lnk.mlp(norm="first"), [[1.0], [-1.0]]), 8)
     2.71055019
     """
-    x = checked_points(arch, np.asarray(boundary.as_points("X", X)))
+    x = checked_points(arch, np.asarray(as_points("X", X)))
     return eigenvalue_floor(EnclosedGram(check_network(arch), x, progress))
 
 
@@ -77,5 +76,5 @@ def quadratic_form_upper(arch: Node, X: Any, y: Any, lambda_low: float) -> float
 def checked_points(arch: Node, x: np.ndarray) -> np.ndarray:
     """x, if a LayerNorm on the raw input leaves anything of it."""
     if centres_input(check_network(arch)):
-        boundary.check_centred(x)
+        check_centred(x)
     return x

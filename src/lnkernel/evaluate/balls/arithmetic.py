@@ -9,8 +9,9 @@ import numpy as np
 from flint import arb
 
 from lnkernel.arch import Node, Parallel, Serial
-from lnkernel.arch.node import fields_of, known_zero
+from lnkernel.arch.node import fields_of
 from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
+from lnkernel.check import known_zero
 from lnkernel.evaluate.balls import functions
 from lnkernel.evaluate.balls.numbers import BITS, Truth, balls, elementwise, select
 

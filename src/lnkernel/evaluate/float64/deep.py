@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from lnkernel.arch import Node, Serial
-from lnkernel.arch.node import known_zero
 from lnkernel.calculus.arithmetic import Arithmetic
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State
+from lnkernel.check import known_zero
 
 FEWEST = 12  # repetitions that are worth a loop
 LONGEST = 12  # layers in a block that may repeat

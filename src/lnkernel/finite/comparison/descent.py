@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.gp.data import Data
+from lnkernel.check import Data
 from lnkernel.gp.dynamics import Eigen
 from lnkernel.gp.fit import matrix
 from lnkernel.gram.kernel import nngp

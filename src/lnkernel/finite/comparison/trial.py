@@ -11,16 +11,16 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.bounds import bound
+from lnkernel.check import as_inputs, as_seeds, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.finite.comparison.descent import descent
 from lnkernel.finite.comparison.result import Comparison
 from lnkernel.finite.comparison.row import Row
 from lnkernel.finite.comparison.width import Task, as_columns, as_spread, row_of
 from lnkernel.finite.empirical.estimate import weighted_slope
-from lnkernel.finite.seeds import as_seeds, shown
-from lnkernel.finite.training.arguments import positive_integer, precision_of
-from lnkernel.gp.data import as_inputs
+from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gp.posterior import posterior
+from lnkernel.progress import counted
 
 
 def compare(
@@ -95,7 +95,7 @@ def compare(
         precision,
         None if progress else progress,
     )
-    rows = [row_of(task, width) for width in shown(chosen, progress, "width")]
+    rows = [row_of(task, width) for width in counted(chosen, progress, "width")]
     exponent, error = _fitted(rows, float(np.finfo(precision).eps))
     return Comparison(
         rows=rows,

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 
 from lnkernel.arch import Node
+from lnkernel.check import Data
 from lnkernel.errors import DivergedError
 from lnkernel.finite.build import network
 from lnkernel.finite.comparison.descent import Descent
@@ -16,7 +17,6 @@ from lnkernel.finite.comparison.row import Row
 from lnkernel.finite.empirical.estimate import estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
-from lnkernel.gp.data import Data
 from lnkernel.gp.fit import matrix
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gram.kernel import ntk

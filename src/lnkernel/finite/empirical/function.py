@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from lnkernel.check import as_points
 from lnkernel.errors import InputError
 from lnkernel.finite.training.arguments import check_module
 from lnkernel.finite.training.data import converted
-from lnkernel.gram.boundary import as_points, inside_jit, is_traced
+from lnkernel.precision import inside_jit, is_traced
 
 Array = Any
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.check import as_points, as_seeds, check_dimensions
 from lnkernel.finite.build import Network, network
 from lnkernel.finite.empirical.estimate import Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
-from lnkernel.finite.seeds import as_seeds, shown
 from lnkernel.finite.training.arguments import precision_of
-from lnkernel.gram.boundary import as_points, check_dimensions
+from lnkernel.progress import counted
 
 
 def empirical_ntk_over_seeds(
@@ -75,7 +75,7 @@ def over_networks(
     chosen = as_seeds(seeds, at_least=2)
 
     def samples() -> Iterator[np.ndarray]:
-        for seed in shown(chosen, progress, "networks"):
+        for seed in counted(chosen, progress, "networks"):
             yield matrix(network(arch, points[0].shape[1], width, rngs=seed, dtype=dtype))
 
     with jax.enable_x64(precision_of(dtype) == np.float64):

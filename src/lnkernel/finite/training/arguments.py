@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import optax
 from flax import nnx
 
+from lnkernel.check import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.finite.build import DTYPES
 
@@ -45,12 +45,6 @@ def settings_of(
         positive_integer("checkpoint_every", checkpoint_every),
         progress,
     )
-
-
-def positive_integer(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
-    return int(value)
 
 
 def precision_of(dtype: Any) -> np.dtype[Any]:

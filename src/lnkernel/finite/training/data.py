@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lnkernel.check import as_data
 from lnkernel.errors import DataScaleWarning, InputError
-from lnkernel.gp.data import as_data
 
 LARGE = 1e4  # a network starts with outputs and gradients of order 1 for data of order 1
 LOST = 1e-3  # of a column's spread, lost by rounding

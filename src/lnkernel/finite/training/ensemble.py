@@ -13,16 +13,15 @@ import optax
 from flax import nnx
 
 from lnkernel.arch import Node
+from lnkernel.check import as_inputs, as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
-from lnkernel.finite.seeds import as_seeds
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
 from lnkernel.finite.training.data import as_ensemble_data, converted, is_of_each
 from lnkernel.finite.training.prepare import prepared
 from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
-from lnkernel.gp.data import as_inputs
-from lnkernel.gram.boundary import handed_out, x64_is_on
+from lnkernel.precision import handed_out, x64_is_on
 
 ADAM = optax.adam(1e-3)
 ROWS = 4096  # points that are predicted at a time

@@ -14,7 +14,7 @@ from lnkernel.finite.training import stability
 from lnkernel.finite.training.arguments import Settings
 from lnkernel.finite.training.checkpoint import Checkpoints, Saved
 from lnkernel.finite.training.program import CHUNK, Learner, State, advanced, losses_on_all
-from lnkernel.finite.training.progress import Bar
+from lnkernel.progress import Bar
 
 Array = Any
 SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
@@ -56,7 +56,7 @@ class Run:
     def go(self) -> np.ndarray:
         """To the last step; the loss of each network there, on all points: (networks,)."""
         reference = self._reference()
-        bar = Bar(self.settings.progress, self.settings.steps, self.done)
+        bar = Bar(self.settings.progress, self.settings.steps, "step", "training", self.done)
         try:
             self._chunks(bar, BLOWN_UP * reference)
         except KeyboardInterrupt:
@@ -74,7 +74,8 @@ class Run:
         while self.done < self.settings.steps:
             began, before = time.perf_counter(), self.done
             self._chunk(min(count, self._until_pause()), limit)
-            bar.update(self.done - before, float(self.losses[:, self.done - 1].mean()))
+            loss = float(self.losses[:, self.done - 1].mean())
+            bar.update(self.done - before, f"loss {loss:.3g}")
             if self._is_time_to_save():
                 self._save()
             elif time.perf_counter() - began < SECONDS / 2:

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from lnkernel.check import as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
-from lnkernel.finite.seeds import as_seeds
 from lnkernel.finite.training.arguments import check_module, check_optimizer, settings_of
 from lnkernel.finite.training.data import as_training_data
 from lnkernel.finite.training.prepare import prepared

@@ -1,0 +1,340 @@
+"""Arguments, checked where they enter: hyperparameters of layers, numbers, seeds, points, targets.
+
+Every refusal says what was expected, what came, and what to do. What is not a plain number (a
+tracer of `jax.grad`) passes where only its value could be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.precision import is_traced
+from lnkernel.types import Array
+
+
+def known(value: Any) -> bool:
+    """Whether a hyperparameter is a plain number (and not, say, a tracer of `jax.grad`)."""
+    return isinstance(value, Real)
+
+
+def known_zero(value: Any) -> bool:
+    """Whether a hyperparameter is certain to be zero when the program is built."""
+    return known(value) and float(value) == 0.0
+
+
+# ---------------------------------------------------------------- hyperparameters of a layer
+
+
+def _refuse_layer(layer: Any, reason: str, remedy: str) -> None:
+    raise ArchitectureError(type(layer).__name__, "", reason, remedy)
+
+
+def _plain(layer: Any, name: str) -> Any:
+    """The hyperparameter; a NumPy scalar is replaced by a plain number, which prints as one."""
+    value = getattr(layer, name)
+    if isinstance(value, np.generic) and known(value):
+        value = value.item()
+        object.__setattr__(layer, name, value)
+    return value
+
+
+def number(layer: Any, name: str) -> None:
+    """A plain number, or an array or tracer that JAX differentiates."""
+    value = _plain(layer, name)
+    if isinstance(value, bool) or not (known(value) or isinstance(value, jax.Array)):
+        _refuse_layer(layer, f"{name} must be a number, got {value!r}", f"Write e.g. {name}=1.0")
+
+
+def flag(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if not isinstance(value, bool):
+        _refuse_layer(layer, f"{name} must be True or False, got {value!r}", f"Write {name}=True")
+
+
+def finite(layer: Any, name: str) -> None:
+    number(layer, name)
+    value = getattr(layer, name)
+    if known(value) and not math.isfinite(value):
+        _refuse_layer(
+            layer, f"{name} must be a finite number, got {value}", f"Choose a finite {name}"
+        )
+
+
+def not_negative(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if known(value) and value < 0:
+        _refuse_layer(layer, f"{name} must not be negative, got {value}", f"Choose {name} >= 0")
+
+
+def positive(layer: Any, name: str) -> None:
+    value = getattr(layer, name)
+    if known(value) and value <= 0:
+        _refuse_layer(layer, f"{name} must be positive, got {value}", f"Choose {name} > 0")
+
+
+def integer_at_least(layer: Any, name: str, least: int) -> None:
+    value = _plain(layer, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        _refuse_layer(
+            layer,
+            f"{name} must be an integer, at least {least}, got {value!r}",
+            f"Choose {name} = {least} or more",
+        )
+
+
+def homogeneous_degree(layer: Any) -> None:
+    """The NTK needs E phi'(u)^2, which is finite for degrees above 1/2 only."""
+    degree = _plain(layer, "degree")
+    if not known(degree) or not math.isfinite(degree):
+        _refuse_layer(
+            layer, f"degree must be a plain finite number, got {degree!r}", "Write e.g. 1.5"
+        )
+    if degree <= 0.5:
+        _refuse_layer(
+            layer,
+            f"degree must exceed 1/2, got {degree}: below that E phi'(u)^2 is infinite and the "
+            "NTK does not exist",
+            "Choose a degree > 1/2",
+        )
+
+
+def not_all_zero(layer: Any, *names: str) -> None:
+    if all(known_zero(getattr(layer, name)) for name in names):
+        _refuse_layer(
+            layer,
+            f"{' and '.join(names)} are both zero, so the activation is zero everywhere",
+            "Choose one of them different from zero",
+        )
+
+
+def group_has_limit(layer: Any) -> None:
+    """GroupNorm's kernel in closed form: eps = 0, and not two degrees of freedom."""
+    if not known_zero(layer.eps):
+        _refuse_layer(
+            layer,
+            f"eps must be exactly 0, got {layer.eps!r}: normalisation in finite groups has no "
+            "closed form otherwise",
+            "Use eps=0, or LayerNorm, which allows any eps",
+        )
+    if layer.degrees_of_freedom == 2:
+        size, centre = layer.group_size, layer.centre
+        _refuse_layer(
+            layer,
+            f"group_size={size} with centre={centre} leaves two degrees of freedom, for which the "
+            "NTK's diagonal is infinite",
+            f"Use group_size={size + 1} or more",
+        )
+
+
+# ---------------------------------------------------------------- single numbers and seeds
+
+
+def as_number(value: Any) -> float | None:
+    """A number of Python, NumPy or JAX as a float; None for everything else, texts included."""
+    kind = np.asarray(value).dtype.kind if not isinstance(value, (str, bool)) else "U"
+    return float(value) if kind in "iuf" and np.ndim(value) == 0 else None
+
+
+def positive_integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
+    return int(value)
+
+
+def as_seeds(seeds: Any, at_least: int) -> list[int]:
+    """Different integers: 0, 1, ... where only their number is given."""
+    expected = f"a number of at least {at_least}, or as many different integers"
+    if isinstance(seeds, Integral) and not isinstance(seeds, bool):
+        chosen = list(range(int(seeds)))
+    elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        given = list(seeds)
+        if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
+            raise InputError("seeds", expected, repr(seeds), "Give integers, 0 or more")
+        chosen = [int(seed) for seed in given]
+    else:
+        raise InputError("seeds", expected, repr(seeds), "Write e.g. seeds=10")
+    if len(chosen) < at_least or len(set(chosen)) < len(chosen):
+        why = "A standard error takes two networks or more" if at_least > 1 else "Train one or more"
+        raise InputError("seeds", expected, repr(seeds), why)
+    return chosen
+
+
+# ---------------------------------------------------------------- points and targets
+
+
+def as_traced_points(name: str, x: Any) -> Array:
+    """Data inside a user's transformation: of a tracer only the shape can be checked."""
+    if not is_traced(x):
+        return jnp.asarray(as_points(name, x))
+    _check_kind(name, x.dtype)
+    _check_shape(name, x.shape)
+    return jnp.asarray(x, jnp.float64)
+
+
+def as_points(name: str, x: Any) -> Array:
+    """Concrete data as a float64 array of shape (points, dimension), exactly as given."""
+    given = _as_numpy(name, x)
+    _check_kind(name, given.dtype)
+    _check_shape(name, given.shape)
+    with np.errstate(over="ignore"):
+        points = given.astype(np.float64)
+    if not _same_numbers(points, given):
+        raise InputError(
+            name,
+            "numbers that float64 holds exactly",
+            f"dtype {given.dtype} with values that it does not",
+            f"Round them on purpose: {name}.astype(float)",
+        )
+    if not np.isfinite(points).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(points))[0])
+        raise InputError(
+            name,
+            "finite numbers",
+            f"{points[row, column]} at point {row}, coordinate {column}",
+            f"Drop such points, e.g. {name}[np.isfinite({name}).all(1)]",
+        )
+    return x if isinstance(x, jax.Array) and x.dtype == np.float64 else points
+
+
+def check_dimensions(x: Array, x2: Array) -> None:
+    if x.shape[1] != x2.shape[1]:
+        raise InputError(
+            "x2",
+            f"the dimension of x, {x.shape[1]}",
+            f"shape {tuple(x2.shape)}",
+            "Give both the same number of columns",
+        )
+
+
+def check_centred(x: Array) -> None:
+    """What LayerNorm on the raw input does to inputs of very few dimensions."""
+    if x.shape[1] == 1:
+        raise InputError(
+            "x",
+            "at least 2 dimensions, because a LayerNorm acts on the raw input",
+            "1 dimension, which LayerNorm turns into 0 whatever its value",
+            "Put a Dense before the LayerNorm",
+        )
+    if x.shape[1] == 2:
+        warnings.warn(
+            "a LayerNorm acts on a raw input of 2 dimensions: with eps=0 it leaves of each point "
+            "only the sign of x[0] - x[1]. Put a Dense before it if that is not meant.",
+            stacklevel=4,
+        )
+
+
+class Data(NamedTuple):
+    """Inputs and targets as float64 arrays of our own that nobody writes to."""
+
+    x: np.ndarray  # (n, d)
+    y: np.ndarray  # (n, k)
+    one_output: bool  # whether y came as (n,)
+
+
+def as_data(X: Any, y: Any) -> Data:
+    """The data, checked: shapes, finite numbers, as many targets as inputs."""
+    x = np.array(as_points("X", X))
+    targets = as_targets(y, len(x))
+    one_output = targets.ndim == 1
+    columns = targets[:, None] if one_output else targets
+    for array in (x, columns):
+        array.flags.writeable = False
+    return Data(x, columns, one_output)
+
+
+def as_targets(y: Any, n: int) -> np.ndarray:
+    """y as a new float64 array of shape (n,) or (n, k)."""
+    try:
+        given = np.asarray(y)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            "y",
+            "an array of numbers",
+            f"{type(y).__name__} ({problem})",
+            "Give every point the same number of outputs",
+        ) from None
+    shape = tuple(given.shape)
+    if given.ndim not in (1, 2) or shape[0] != n or 0 in shape:
+        transposed = given.ndim == 2 and shape[1] == n
+        raise InputError(
+            "y",
+            f"one target per point of X, shape ({n},) or ({n}, k)",
+            f"shape {shape}",
+            "Write y.T" if transposed else "Check that X and y were loaded and filtered alike",
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+        raise InputError(
+            "y",
+            "finite numbers",
+            f"{given[where]} for point {where[0]}",
+            "Drop such points from X and y alike",
+        )
+    return np.array(as_points("y", given.reshape(n, -1))).reshape(shape)
+
+
+def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
+    """Inputs to predict at, of the dimension of the training inputs."""
+    points = np.asarray(as_points(name, x))
+    if points.shape[1] != dimension:
+        raise InputError(
+            name,
+            f"the dimension of the training inputs, {dimension}",
+            f"shape {tuple(points.shape)}",
+            f"Give {name} the columns that X has",
+        )
+    return points
+
+
+def _as_numpy(name: str, x: Any) -> np.ndarray:
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            name,
+            "an array of numbers",
+            f"{type(x).__name__} ({problem})",
+            "Give every point the same number of coordinates",
+        ) from None
+
+
+def _check_kind(name: str, dtype: Any) -> None:
+    if not (jnp.issubdtype(dtype, jnp.floating) or np.dtype(dtype).kind in "iub"):
+        raise InputError(
+            name, "real numbers", f"dtype {dtype}", "Convert the data to float64 first"
+        )
+
+
+def _check_shape(name: str, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise InputError(
+            name,
+            "a 2-D array of shape (points, dimension)",
+            f"shape {tuple(shape)}",
+            f"For one point write {name}[None, :]; for points on a line write {name}[:, None]",
+        )
+    if 0 in shape:
+        raise InputError(
+            name,
+            "at least one point and one dimension",
+            f"shape {tuple(shape)}",
+            "Check how the data was loaded or filtered",
+        )
+
+
+def _same_numbers(converted: np.ndarray, given: np.ndarray) -> bool:
+    if given.dtype.kind in "iu":
+        large = np.abs(converted) >= 2.0**53
+        return all(int(a) == int(b) for a, b in zip(converted[large], given[large], strict=True))
+    if given.dtype.itemsize <= 8:
+        return True
+    return bool(np.array_equal(converted.astype(given.dtype), given, equal_nan=True))
