@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import lnkernel as lnk
 from lnkernel import (
     Abs,
-    Activation,
     Dense,
     GroupNorm,
     Homogeneous,
@@ -24,6 +23,7 @@ from lnkernel import (
     LayerNorm,
     LeakyRelu,
     Node,
+    PositivelyHomogeneous,
     RectifiedPower,
     Relu,
     RMSNorm,
@@ -97,7 +97,7 @@ def dense(b_std: float = 0.1, W_std: float = 2**0.5) -> Dense:
 
 def deep(
     depth: int,
-    act: Activation,
+    act: PositivelyHomogeneous,
     b_std: float = 0.1,
     *,
     W_std: float = 2**0.5,
@@ -109,7 +109,7 @@ def deep(
     return serial(*block * depth, dense(b_std, W_std))
 
 
-def chain(*acts: Activation, b_std: float = 0.1) -> lnk.Serial:
+def chain(*acts: PositivelyHomogeneous, b_std: float = 0.1) -> lnk.Serial:
     """A Dense before each activation, and a last one."""
     blocks = [layer for act in acts for layer in (dense(b_std), act)]
     return serial(*blocks, dense(b_std))
@@ -287,11 +287,11 @@ def _depth(arch: Node) -> int:
     inside = [_depth(part) for part in _parts(arch)]
     if isinstance(arch, lnk.Serial):
         return sum(inside)
-    return max(inside) if inside else int(isinstance(arch, Activation))
+    return max(inside) if inside else int(isinstance(arch, PositivelyHomogeneous))
 
 
-def _activations(arch: Node) -> Iterator[Activation]:
-    if isinstance(arch, Activation):
+def _activations(arch: Node) -> Iterator[PositivelyHomogeneous]:
+    if isinstance(arch, PositivelyHomogeneous):
         yield arch
     for part in _parts(arch):
         yield from _activations(part)

@@ -62,7 +62,7 @@ LAYERS = {
     *("LayerNorm", "RMSNorm", "GroupNorm", "serial", "residual", "parallel", "mlp"),
 }
 KERNELS = {"ntk", "nngp", "kernels"}
-TYPES = {"Node", "Activation", "Kernel", "Kernels", "Serial", "Parallel"}
+TYPES = {"Node", "Elementwise", "PositivelyHomogeneous", "Kernel", "Kernels", "Serial", "Parallel"}
 MODULES = {"datasets", "errors", "experiments", "finite", "plot", "sklearn", "stax"}
 
 

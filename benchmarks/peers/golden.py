@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 
 import lnkernel as lnk
-from lnkernel import Abs, Activation, Dense, LayerNorm, LeakyRelu, Node, RectifiedPower, Relu
+from lnkernel import (
+    Abs,
+    Dense,
+    LayerNorm,
+    LeakyRelu,
+    Node,
+    PositivelyHomogeneous,
+    RectifiedPower,
+    Relu,
+)
 
 from .description import describe
 from .environment import ROOT
@@ -28,7 +37,7 @@ from .kernel_peer import NeuralTangents
 
 FILE = ROOT / "tests" / "peers" / "neural_tangents.npz"
 COMMAND = "python -m benchmarks.peers.golden"
-ACTIVATIONS: dict[str, Activation] = {
+ACTIVATIONS: dict[str, PositivelyHomogeneous] = {
     "relu": Relu(),
     "leaky": LeakyRelu(0.2),
     "abs": Abs(),
@@ -57,7 +66,9 @@ def dense(b_std: float) -> Dense:
     return Dense(64, W_std=2**0.5, b_std=b_std)
 
 
-def chain(depth: int, act: Activation, b_std: float, norm: LayerNorm | None = None) -> lnk.Serial:
+def chain(
+    depth: int, act: PositivelyHomogeneous, b_std: float, norm: LayerNorm | None = None
+) -> lnk.Serial:
     """`depth` times (Dense, perhaps LayerNorm, activation), and a last Dense."""
     block = [dense(b_std), *([norm] if norm else []), act]
     return lnk.serial(*block * depth, dense(b_std))

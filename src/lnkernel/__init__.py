@@ -12,8 +12,8 @@ from typing import Any
 from lnkernel import errors
 from lnkernel.arch import (
     Abs,
-    Activation,
     Dense,
+    Elementwise,
     GroupNorm,
     Homogeneous,
     Identity,
@@ -21,6 +21,7 @@ from lnkernel.arch import (
     LeakyRelu,
     Node,
     Parallel,
+    PositivelyHomogeneous,
     RectifiedPower,
     Relu,
     RMSNorm,
@@ -41,9 +42,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Abs",
-    "Activation",
     "Bound",
     "Dense",
+    "Elementwise",
     "GroupNorm",
     "Homogeneous",
     "Identity",
@@ -53,6 +54,7 @@ __all__ = [
     "LeakyRelu",
     "Node",
     "Parallel",
+    "PositivelyHomogeneous",
     "Posterior",
     "RMSNorm",
     "RectifiedPower",

@@ -85,6 +85,19 @@ class MissingLayerError(LnkernelError, AttributeError):
         super().__init__(f"lnkernel.stax has no {name}: {reason}. {remedy}.", name=name)
 
 
+class MissingFunctionError(LnkernelError, NotImplementedError):
+    """A layer needs a function that one of the number systems does not have: where balls lack it, for
+    example, there is no certificate for this function, and the kernels in float64 work all the same.
+    """
+
+    def __init__(self, function: str, meaning: str, system: str, purpose: str, type_name: str):
+        said = f" ({meaning})" if meaning else ""
+        super().__init__(
+            f"there is no {purpose} for this function: `{function}`{said} has no version for {system}. "
+            f"Register one: @{function}.register({type_name})."
+        )
+
+
 class InputError(LnkernelError, ValueError):
     """Data that a kernel cannot be evaluated on.
 

@@ -103,7 +103,7 @@ def test_mlp(
     norm: str | None,
     normalised: tuple[bool, ...],
     given: dict[str, Any],
-    activation: lnk.Activation,
+    activation: lnk.Elementwise,
     norm_layer: lnk.Node,
 ) -> None:
     layers: list[lnk.Node] = []
@@ -230,13 +230,13 @@ def test_table_of_a_block_that_needs_something_before_it() -> None:
 
 
 def test_table_of_one_layer() -> None:
-    power = lnk.RectifiedPower(1.5)._repr_html_()
+    power = show.html_table(lnk.RectifiedPower(1.5))
     assert _table(power) == [HEAD, ["", "RectifiedPower", "degree=1.5", "features"]]
 
 
 def test_table_escapes_html(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ("<i>0</i>", "a & b", "<script>", 'x="</td>"')
     monkeypatch.setattr(show, "rows", lambda arch: [row])
-    html = D._repr_html_()
+    html = show.html_table(D)
     assert "<script>" not in html and "&lt;script&gt;" in html and "a &amp; b" in html
     assert _table(html) == [HEAD, list(row)]

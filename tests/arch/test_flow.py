@@ -458,8 +458,11 @@ def _concrete(cls: type[lnk.Node]) -> Iterator[type[lnk.Node]]:
     """All subclasses that `lnkernel.arch` defines, without the common type of the activations."""
     for child in cls.__subclasses__():
         yield from _concrete(child)
-        if child.__module__.startswith("lnkernel.arch.") and child is not lnk.Activation:
+        if child.__module__.startswith("lnkernel.arch.") and child not in ABSTRACT:
             yield child
+
+
+ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous)
 
 
 def _all_layers() -> list[type[lnk.Node]]:

@@ -47,7 +47,7 @@ every_layer = pytest.mark.parametrize("layer", ALL, ids=repr)
 
 def test_the_table_has_every_layer() -> None:
     layers = {type(layer).__name__ for layer in ALL}
-    types = {"Node", "Activation", "Serial", "Parallel"}
+    types = {"Node", "Elementwise", "PositivelyHomogeneous", "Serial", "Parallel"}
     nodes = {name for name in lnk.arch.__all__ if isinstance(getattr(lnk, name), type)}
     assert layers == nodes - types
 
@@ -149,7 +149,9 @@ def test_built_from_a_tracer(build: Callable[[Any], Any], slope: float) -> None:
     ],
     ids=repr,
 )
-def test_degree_and_coefficients(layer: lnk.Activation, described: tuple[float, ...]) -> None:
+def test_degree_and_coefficients(
+    layer: lnk.PositivelyHomogeneous, described: tuple[float, ...]
+) -> None:
     assert (layer.degree, layer.a, layer.b) == described
 
 

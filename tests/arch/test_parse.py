@@ -36,7 +36,7 @@ def test_what_people_write(text: str, arch: lnk.Node) -> None:
 
 
 def test_every_layer_is_known() -> None:
-    types = {"Activation", "Node", "Parallel", "Serial"}
+    types = {"Elementwise", "Node", "Parallel", "PositivelyHomogeneous", "Serial"}
     assert set(BUILDERS) == set(lnk.arch.__all__) - types
 
 

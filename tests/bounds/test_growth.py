@@ -11,7 +11,8 @@ from exact_diagonal import exact_diagonal
 from mpmath import mpf
 
 import lnkernel as lnk
-from lnkernel.evaluate.leading.growth import Term, at_zero, far, growth, near
+from lnkernel.evaluate.leading.growth import at_zero, far, growth, near
+from lnkernel.evaluate.leading.terms import Term
 
 ARCHITECTURES = {name: case.arch for name, case in cases.architectures().items()}
 # The terms left out fall like R^-(the smallest product of degrees): .6^10 = .006 is the worst,

@@ -13,7 +13,7 @@ from flint import arb, ctx
 from mpmath import mp, mpf
 
 import lnkernel as lnk
-from lnkernel.evaluate.balls import entries, functions
+from lnkernel.evaluate.balls import entries, homogeneous, spherical
 from lnkernel.evaluate.balls.numbers import BITS, BallArray, Truth, balls, select, working_precision
 
 DEGREES = (-0.49, -0.4, 0, 0.5, 0.51, 0.6, 1, 1.4999999999, 1.5, 2, 2.5, 3, 5, 7.3)
@@ -46,7 +46,7 @@ def expectation(p: float, z: mpf) -> mpf:
 
 @pytest.mark.parametrize("p", DEGREES)
 def test_expectation_of_a_point(p: float) -> None:
-    at = functions.expectation(p, BITS)
+    at = homogeneous.expectation(p, BITS)
     for m in PLACES:
         exact = expectation(p, mpf(m)), 1 - expectation(p, 1 - mpf(m))
         for ball, number in zip(at(arb(m)), exact, strict=True):
@@ -57,19 +57,19 @@ def test_expectation_of_a_point(p: float) -> None:
 @pytest.mark.parametrize("p", (0, 0.6, 1, 1.5, 3))
 @pytest.mark.parametrize("ends", ((0.0, 0.1), (0.2, 0.3), (0.3, 0.8), (0.0, 1.0)))
 def test_expectation_of_a_wide_ball(p: float, ends: tuple[float, float]) -> None:
-    far, gap = functions.expectation(p, BITS)(arb(ends[0]).union(arb(ends[1])))
+    far, gap = homogeneous.expectation(p, BITS)(arb(ends[0]).union(arb(ends[1])))
     for m in np.linspace(*ends, 4):
         assert holds(far, expectation(p, mpf(m))) and holds(gap, 1 - expectation(p, 1 - mpf(m)))
 
 
 def test_at_the_ends_of_the_circle() -> None:
-    far, gap = functions.expectation(1.5, BITS)(arb(0))
+    far, gap = homogeneous.expectation(1.5, BITS)(arb(0))
     assert far.is_zero() and gap.is_zero()
 
 
 @pytest.mark.parametrize("freedom", (1, 3, 4, 7, 16, 63))
 def test_spherical(freedom: int) -> None:
-    at, half = functions.spherical(freedom, BITS), mpf(1) / 2
+    at, half = spherical.spherical(freedom, BITS), mpf(1) / 2
     nu = mpf(freedom)
     factor = 2 / nu * (mpmath.gamma((nu + 1) / 2) / mpmath.gamma(nu / 2)) ** 2
     for m in (1e-30, 1e-10, 0.1, 0.5, 0.7):

@@ -10,7 +10,8 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.evaluate.float64 import tables
-from lnkernel.evaluate.float64.tails import spherical, tails
+from lnkernel.evaluate.float64.spherical import spherical
+from lnkernel.evaluate.float64.tails import tails
 
 SMALL = [1e-100, 1e-50, 1e-30, 1e-20, 1e-15, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2]
 M = np.array([*SMALL, *np.linspace(0.02, 0.5, 25)])

@@ -13,7 +13,7 @@ import pytest
 import lnkernel as lnk
 from benchmarks import width
 from lnkernel import Dense, LayerNorm, Node, RectifiedPower, Relu, serial
-from lnkernel.calculus import gaussian, rules
+from lnkernel.calculus import homogeneous, rules
 
 WIDTHS = (32, 512)
 
@@ -23,7 +23,7 @@ AFFINE = LayerNorm(0.1, scale=True, bias=True)
 
 def forget_the_mean(patch: pytest.MonkeyPatch) -> None:
     """LayerNorm after an activation as if it subtracted nothing."""
-    patch.setattr(gaussian, "mean_share", lambda num, layer: num.real(0.0))
+    patch.setattr(homogeneous, "mean_share", lambda num, layer: num.real(0.0))
 
 
 def average_the_scale(patch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,12 @@ def differences(name: str, kernel: str) -> np.ndarray:
     return np.abs(matrix - theirs(name, kernel)) / np.outer(diagonal, diagonal)
 
 
-def activations(name: str) -> list[lnk.Activation]:
-    return [layer for layer in oracle.leaves(arch_of(name)) if isinstance(layer, lnk.Activation)]
+def activations(name: str) -> list[lnk.PositivelyHomogeneous]:
+    return [
+        layer
+        for layer in oracle.leaves(arch_of(name))
+        if isinstance(layer, lnk.PositivelyHomogeneous)
+    ]
 
 
 def is_linear(name: str) -> bool:

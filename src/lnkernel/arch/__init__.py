@@ -1,23 +1,24 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
-from lnkernel.arch.activations import (
+from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
+from lnkernel.arch.dense import Dense
+from lnkernel.arch.elementwise import Elementwise, Identity
+from lnkernel.arch.homogeneous import (
     Abs,
-    Activation,
     Homogeneous,
-    Identity,
     LeakyRelu,
+    PositivelyHomogeneous,
     RectifiedPower,
     Relu,
 )
-from lnkernel.arch.compose import Parallel, Serial, mlp, parallel, residual, serial
-from lnkernel.arch.dense import Dense
+from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 
 __all__ = [
     "Abs",
-    "Activation",
     "Dense",
+    "Elementwise",
     "GroupNorm",
     "Homogeneous",
     "Identity",
@@ -25,6 +26,7 @@ __all__ = [
     "LeakyRelu",
     "Node",
     "Parallel",
+    "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",
     "Relu",

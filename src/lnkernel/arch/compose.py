@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from lnkernel.arch.activations import Activation, Identity, Relu
-from lnkernel.arch.dense import Dense
+import dataclasses
+from collections.abc import Iterator
+
+from lnkernel.arch.elementwise import Identity
+from lnkernel.arch.flow import Kind, Place, Row, check_block, inside, walk
 from lnkernel.arch.node import Node, node
-from lnkernel.arch.norms import LayerNorm, RMSNorm
+from lnkernel.arch.show import describe, html_table
+from lnkernel.arch.traits import EVERYWHERE, Traits, traits
 from lnkernel.errors import ArchitectureError
 
 
@@ -18,6 +22,9 @@ class Serial(Node):
     def __repr__(self) -> str:
         return f"serial({', '.join(map(repr, self.layers))})"
 
+    def _repr_html_(self) -> str:
+        return html_table(self)
+
 
 @node
 class Parallel(Node):
@@ -29,6 +36,9 @@ class Parallel(Node):
         if len(self.branches) == 2 and isinstance(self.branches[0], Identity):
             return f"residual({self.branches[1]!r})"
         return f"parallel({', '.join(map(repr, self.branches))})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
 
 
 def serial(*layers: Node) -> Serial:
@@ -44,8 +54,6 @@ def serial(*layers: Node) -> Serial:
     >>> eval(repr(arch), vars(lnk)) == arch
     True
     """
-    from lnkernel.arch.flow import check_block
-
     if not layers:
         raise ArchitectureError("serial", "", "it needs at least one layer", "Name one, e.g. Dense")
     flat: list[Node] = []
@@ -67,8 +75,6 @@ def parallel(*branches: Node) -> Parallel:
     >>> round(float(lnk.nngp(arch).diagonal([[3.0]])[0]), 12)
     1.0
     """
-    from lnkernel.arch.flow import check_block
-
     if len(branches) < 2:
         raise ArchitectureError("parallel", "", "it needs at least two branches", "Use serial")
     for place, branch in enumerate(branches):
@@ -90,53 +96,6 @@ def residual(*branch: Node) -> Parallel:
     return parallel(Identity(), branch[0] if len(branch) == 1 else serial(*branch))
 
 
-def mlp(
-    hidden: int = 2,
-    width: int = 128,
-    *,
-    norm: str | None = None,
-    activation: Activation | None = None,
-    W_std: float = 2**0.5,
-    b_std: float = 0.1,
-    outputs: int = 1,
-    norm_layer: LayerNorm | RMSNorm | None = None,
-) -> Serial:
-    r"""A multilayer perceptron: `hidden` times (Dense, [norm], activation), then a Dense.
-
-    Args:
-        hidden: number of hidden layers.
-        width: their width.
-        norm: which hidden layers are normalised, between Dense and activation:
-            None, "first", "last" or "all".
-        activation: any activation of this library; `Relu()` by default.
-        W_std, b_std: of every Dense.
-        outputs: width of the last Dense.
-        norm_layer: the normalisation; `LayerNorm()` by default.
-
-    >>> import lnkernel as lnk
-    >>> lnk.mlp(hidden=1, width=64, norm="first", W_std=1.5, b_std=0.0)
-    serial(Dense(width=64, W_std=1.5, b_std=0.0), LayerNorm(eps=0.0, scale=False, bias=False),
-           Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
-    """
-    if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
-        raise ArchitectureError(
-            "mlp", "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
-        )
-    if norm is not None and norm not in ("first", "last", "all"):
-        raise ArchitectureError(
-            "mlp", "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
-        )
-    chosen = {None: (), "first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
-    activation = Relu() if activation is None else activation
-    norm_layer = LayerNorm() if norm_layer is None else norm_layer
-    layers: list[Node] = []
-    for block in range(hidden):
-        layers.append(Dense(width, W_std=W_std, b_std=b_std))
-        layers.extend([norm_layer] if block in chosen[norm] else [])
-        layers.append(activation)
-    return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))
-
-
 def _expect_node(name: str, place: int, layer: object) -> None:
     if not isinstance(layer, Node):
         raise ArchitectureError(
@@ -145,3 +104,77 @@ def _expect_node(name: str, place: int, layer: object) -> None:
             f"expected a layer, got {layer!r} of type {type(layer).__name__}",
             "Write e.g. lnkernel.Relu(), with the brackets",
         )
+
+
+# ---------------------------------------------------------------- how the walk enters them
+
+
+@walk.register
+def _(arch: Serial, place: Place, here: str = "") -> Iterator[Row]:
+    for number, layer in enumerate(arch.layers):
+        for row in walk(layer, place, inside(here, f"layer {number}")):
+            yield row
+            place = row[2]
+
+
+@walk.register
+def _(arch: Parallel, place: Place, here: str = "") -> Iterator[Row]:
+    """The branches one after another, and then the sum itself."""
+    ends = []
+    for number, branch in enumerate(arch.branches):
+        end = dataclasses.replace(place, fresh=False)
+        for row in walk(branch, end, inside(here, f"branch {number}")):
+            yield row
+            end = row[2]
+        ends.append(end)
+    yield here, arch, _sum(arch, ends, place, here)
+
+
+@describe.register
+def _(layer: Parallel) -> tuple[str, str]:
+    return "sum of the branches", ""
+
+
+@traits.register
+def _(layer: Parallel) -> Traits:
+    """Of the sum alone: it compares the differences of the lengths of its branches."""
+    return Traits(
+        needs_difference=EVERYWHERE, needs_range=False, reads_centred=False, steepness=1.0
+    )
+
+
+def _sum(layer: Parallel, ends: list[Place], start: Place, here: str) -> Place:
+    name = repr(layer).split("(")[0]
+    if sum(not end.fresh for end in ends) > 1:
+        raise ArchitectureError(
+            name,
+            here,
+            "two of its branches pass the incoming state on without a Dense of their own, so they "
+            "share their randomness and their kernels do not add",
+            "Put a Dense into all branches but one",
+        )
+    if any(end.kind is Kind.INPUT for end in ends):
+        raise ArchitectureError(
+            name,
+            here,
+            "one branch is the raw input, whose finitely many coordinates do not average out "
+            "against the infinitely wide branches",
+            "Put a Dense before the sum, or into that branch",
+        )
+    widths = {end.width for end in ends if end.width is not None}
+    if len(widths) > 1:
+        raise ArchitectureError(
+            name,
+            here,
+            f"its branches have different widths, {sorted(widths)}, and cannot be added",
+            "Give the last Dense of all branches the same width",
+        )
+    kinds = {end.kind for end in ends}
+    kind = next((k for k in (Kind.FEATURES, Kind.ANY) if k in kinds), Kind.GAUSSIAN)
+    return Place(
+        kind,
+        width=widths.pop() if widths else None,
+        mixed=any(end.scaled or end.mixed for end in ends),
+        fresh=start.fresh or all(end.fresh for end in ends),
+        maker=next((end.maker for end in ends if end.maker), ""),
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from lnkernel.arch.flow import Kind, Place, step
 from lnkernel.arch.node import Node, node, static
-from lnkernel.check import finite, integer_at_least, not_negative, positive
+from lnkernel.arch.traits import NOWHERE, Traits, traits
+from lnkernel.check import finite, integer_at_least, known_zero, not_negative, positive
 
 
 @node
@@ -36,3 +38,20 @@ class Dense(Node):
         positive(self, "W_std")
         finite(self, "b_std")
         not_negative(self, "b_std")
+
+
+@step.register
+def _(layer: Dense, place: Place, here: str) -> Place:
+    return Place(Kind.GAUSSIAN, width=layer.width, fresh=True)
+
+
+@traits.register
+def _(layer: Dense) -> Traits:
+    return Traits(
+        needs_difference=NOWHERE,
+        needs_range=False,
+        reads_centred=False,
+        adds_bias=not known_zero(layer.b_std),
+        is_monotone=True,
+        steepness=1.0,
+    )

@@ -17,11 +17,6 @@ class Node:
     finite networks are interpretations that stand outside it.
     """
 
-    def _repr_html_(self) -> str:
-        from lnkernel.arch.show import html_table
-
-        return html_table(self)
-
 
 def static(**kwargs: Any) -> Any:
     """A field that is part of the structure, not a hyperparameter to differentiate."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from lnkernel.arch.flow import Kind, Place, step
 from lnkernel.arch.node import Node, node, static
+from lnkernel.arch.traits import EVERYWHERE, Traits, traits
 from lnkernel.check import finite, flag, group_has_limit, integer_at_least, not_negative
+from lnkernel.errors import ArchitectureError
 
 
 @node
@@ -107,3 +112,79 @@ class GroupNorm(Node):
     @property
     def degrees_of_freedom(self) -> int:
         return self.group_size - 1 if self.centre else self.group_size
+
+
+@step.register(LayerNorm)
+@step.register(RMSNorm)
+def _(layer: LayerNorm | RMSNorm, place: Place, here: str) -> Place:
+    _no_affine_on_input(layer, place, here)
+    return dataclasses.replace(place, scaled=place.scaled or layer.scale)
+
+
+@step.register
+def _(layer: GroupNorm, place: Place, here: str) -> Place:
+    _no_affine_on_input(layer, place, here)
+    if place.kind in (Kind.INPUT, Kind.FEATURES):
+        source = "the raw input" if place.kind is Kind.INPUT else f"features made by {place.maker}"
+        raise ArchitectureError(
+            "GroupNorm",
+            here,
+            f"it acts on {source}; its closed form needs a Gaussian state",
+            "Put a Dense directly before it, or use LayerNorm",
+        )
+    if place.scaled or place.mixed:
+        raise ArchitectureError(
+            "GroupNorm",
+            here,
+            "a trainable scale stands between it and the last Dense; the scale's part of the NTK "
+            "differs from coordinate to coordinate and has no closed form behind GroupNorm",
+            "Put a Dense between them, or set scale=False",
+        )
+    return place.of_features(f"GroupNorm at {here}" if here else "GroupNorm")
+
+
+def _no_affine_on_input(layer: LayerNorm | RMSNorm | GroupNorm, place: Place, here: str) -> None:
+    if place.kind is Kind.INPUT and (layer.scale or layer.bias):
+        raise ArchitectureError(
+            type(layer).__name__,
+            here,
+            "a trainable scale or bias on the raw input has only as many parameters as the input "
+            "has dimensions; its part of the NTK stays random at every width",
+            "Set scale=False and bias=False there, or put a Dense before it",
+        )
+
+
+@traits.register
+def _(layer: LayerNorm) -> Traits:
+    """On features it widens small angles, by what the mean took of the length."""
+    return Traits(
+        needs_difference=frozenset({Kind.FEATURES}),
+        needs_range=False,
+        forgets_mean=True,
+        is_monotone=not layer.bias,
+        steepness=1.0,
+    )
+
+
+@traits.register
+def _(layer: RMSNorm) -> Traits:
+    """It compares the differences of the lengths of several parts."""
+    return Traits(
+        needs_difference=EVERYWHERE,
+        needs_range=False,
+        reads_centred=False,
+        is_monotone=True,
+        steepness=1.0,
+    )
+
+
+@traits.register
+def _(layer: GroupNorm) -> Traits:
+    """In small groups its outputs are next to signs, which widens small angles."""
+    return Traits(
+        needs_difference=EVERYWHERE,
+        needs_range=False,
+        reads_centred=False,
+        is_monotone=not layer.bias,
+        steepness=1.0,
+    )

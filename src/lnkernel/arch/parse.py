@@ -9,27 +9,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from lnkernel.arch.activations import (
-    Abs,
-    Homogeneous,
-    Identity,
-    LeakyRelu,
-    RectifiedPower,
-    Relu,
-)
-from lnkernel.arch.compose import mlp, parallel, residual, serial
-from lnkernel.arch.dense import Dense
 from lnkernel.arch.node import Node
-from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.registry import BUILDERS
 from lnkernel.errors import ArchitectureError, ArchitectureTextError
 
-BUILDERS: dict[str, Callable[..., Node]] = {
-    made.__name__: made
-    for made in (
-        *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
-        *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
-    )
-}
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -213,7 +196,8 @@ def _nearest(name: str) -> str | None:
 
 
 def _known() -> str:
-    return f"Known are {', '.join(BUILDERS)}"
+    known = ", ".join(BUILDERS)
+    return f"Known are {known}; others by lnkernel.arch.registry.register"
 
 
 def _signature(name: str, build: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
+from functools import singledispatch
 
-from lnkernel.arch.compose import Parallel, Serial
-from lnkernel.arch.flow import Kind, State, walk
+from lnkernel.arch.flow import Kind, Place, rows_of, walk
 from lnkernel.arch.node import Node, fields_of
 from lnkernel.errors import ArchitectureError
 
@@ -13,10 +13,10 @@ from lnkernel.errors import ArchitectureError
 def rows(arch: Node) -> list[tuple[str, str, str, str]]:
     """(position, layer, hyperparameters, state behind it) of every layer."""
     try:
-        steps = list(walk(arch, State(Kind.INPUT)))
+        steps = list(rows_of(arch))
     except ArchitectureError:  # a block that cannot start from the raw input
-        steps = list(walk(arch, State(Kind.ANY)))
-    return [(here, *_describe(layer), state.kind.value) for here, layer, state in steps]
+        steps = list(walk(arch, Place(Kind.ANY)))
+    return [(here, *describe(layer), place.kind.value) for here, layer, place in steps]
 
 
 def html_table(arch: Node) -> str:
@@ -28,9 +28,9 @@ def html_table(arch: Node) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _describe(layer: Node) -> tuple[str, str]:
-    if isinstance(layer, (Parallel, Serial)):
-        return "sum of the branches", ""
+@singledispatch
+def describe(layer: Node) -> tuple[str, str]:
+    """Name and hyperparameters of one row."""
     return type(layer).__name__, ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in fields_of(layer).items()

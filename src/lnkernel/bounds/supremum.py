@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.arch import Activation, Dense, GroupNorm, Identity, LayerNorm, Node, RMSNorm
-from lnkernel.arch.flow import Kind, State, walk
+from lnkernel.arch import Node
+from lnkernel.arch.facts import demand_one_length, is_monotone, steepness
 from lnkernel.bounds.digits import at_most
-from lnkernel.bounds.one_length import demand_one_length
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
 from lnkernel.gram.kernel import Kernel, ntk
 
-# those of the proof that Θ(x, x) never decreases in |x|
-PROVED = (Dense, Activation, Identity, LayerNorm, RMSNorm, GroupNorm)
 # A square wave has mean 0, so that its mean square is its variance too: one profile
 # serves for LayerNorm on the raw input and for everything else.
 SQUARE_WAVE = np.asarray([1.0, -1.0, 1.0, -1.0])
@@ -153,17 +150,6 @@ def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
     return np.array(theta.diagonal(norms[:, None] * SQUARE_WAVE))
 
 
-def is_monotone(arch: Node) -> bool:
-    """Whether it is a theorem that Θ(x, x) never decreases in |x|: no sum, no trainable bias.
-
-    A layer that is not among those of the proof (docs/bound.md) has none.
-    """
-    return all(
-        isinstance(layer, PROVED) and not getattr(layer, "bias", False)
-        for _, layer, _ in walk(arch, State(Kind.INPUT))
-    )
-
-
 def _in_float64(arch: Node) -> SupDiagonal:
     far, near = asymptotics.far(arch), asymptotics.near(arch)
     constant = far.whole and far.power == 0
@@ -179,7 +165,7 @@ def _in_float64(arch: Node) -> SupDiagonal:
     else:
         theta = ntk(arch)
         ends = Peak(0.0, near.limit), Peak(math.inf, far.limit)
-        peak, method = highest(lambda norms: along(theta, norms), ends, steepest(arch)), "search"
+        peak, method = highest(lambda norms: along(theta, norms), ends, steepness(arch)), "search"
     return SupDiagonal(
         value=peak.height,
         attained_at=peak.place,
@@ -191,12 +177,6 @@ def _in_float64(arch: Node) -> SupDiagonal:
         certified=False,
         arch=arch,
     )
-
-
-def steepest(arch: Node) -> float:
-    """A bound of how many powers of |x|² the layers can make of one: the grid's density."""
-    layers = (layer for _, layer, _ in walk(arch, State(Kind.INPUT)))
-    return math.prod(max(1.0, layer.degree) for layer in layers if isinstance(layer, Activation))
 
 
 def _certified(found: SupDiagonal) -> SupDiagonal:

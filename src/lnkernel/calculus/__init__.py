@@ -1,0 +1,3 @@
+"""How one pair of inputs flows through a network: one rule for each layer, one dual for each activation."""
+
+from lnkernel.calculus import homogeneous as _homogeneous  # noqa: F401  # registers its dual

@@ -1,9 +1,10 @@
 """What a number system must offer so that the rules of the calculus run on it.
 
 The rules use `+ - *` on the numbers and, for everything else, the operations below.
-float64 (`lnkernel.evaluate.float64`) supplies them with JAX. Numbers of a *pair*
-(angles) and numbers of a single *input* (lengths) are kept apart, because there are
-n^2 of the one and only n of the other.
+float64, balls and leading terms (`lnkernel.evaluate`) supply them. What only some activations
+need is not among them: those functions belong to the activation (`lnkernel.calculus.special`).
+Numbers of a *pair* (angles) and numbers of a single *input* (lengths) are kept apart, because
+there are n^2 of the one and only n of the other.
 """
 
 from __future__ import annotations
@@ -29,45 +30,22 @@ class Softened(NamedTuple):
     norm: Number
 
 
-class Tails(NamedTuple):
-    r"""The normalised expectation $F_p$ on both sides of the circle, $m = (1 - |\rho|)/2$.
-
-    $F_p(\rho) = E[u_+^p v_+^p]/E[u_+^{2p}]$ for unit Gaussians of correlation $\rho$.
-    """
-
-    far: Number  # F_p(-|rho|), small as m -> 0
-    gap: Number  # 1 - F_p(|rho|), small as m -> 0
-    far_slope: Number  # F_{p-1}(-|rho|)
-    near_slope: Number  # F_{p-1}(|rho|)
-
-
-class Spherical(NamedTuple):
-    r"""GroupNorm's $\kappa_\nu$ at $|\rho| = 1 - 2m$: $1 - \kappa_\nu$, $\kappa_\nu$, and $\kappa_\nu'$."""
-
-    gap: Number
-    value: Number
-    slope: Number
-
-
 class Arithmetic(Protocol):
     """The operations beyond `+ - *`.
 
     Squared lengths may be numbers of a kind of their own, with more digits and a larger range:
-    those are what `squared`, `power` and `moment` give, and what `sqrt`, `divide`, `cosines`
+    those are what `squared` and `power` give, and what `sqrt`, `divide`, `cosines`
     and `softened` turn into ordinary numbers.
+
+    `name` and `purpose` are for messages: "balls", "certificate".
     """
+
+    name: str
+    purpose: str
 
     # constants
     def real(self, x: float) -> Number:
         """A float64 number of the architecture, exactly."""
-        ...
-
-    def moment(self, degree: float) -> Number:
-        r"""$c_p = E[u_+^{2p}] = 2^{p-1}\,\Gamma(p + 1/2)/\sqrt{\pi}$; $(2p-1)!!/2$ for integers."""
-        ...
-
-    def mean_share(self, degree: float) -> Number:
-        r"""$E[u_+^p]/\sqrt{E[u_+^{2p}]} = \Gamma(\frac{p+1}{2})/\sqrt{2\sqrt\pi\,\Gamma(p+\frac12)}$."""
         ...
 
     # on numbers of a single input
@@ -103,10 +81,6 @@ class Arithmetic(Protocol):
     ) -> Number:
         """e of lengths that are multiplied: tanh(x + y) from e = tanh x and change = tanh y."""
         ...
-
-    def tails(self, degree: float, m: Number) -> Tails: ...
-
-    def spherical(self, freedom: int, m: Number) -> Spherical: ...
 
     # on both
     def where(self, condition: Truth, yes: Number, no: Number) -> Number: ...

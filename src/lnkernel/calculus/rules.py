@@ -8,15 +8,13 @@ Jacot et al. 2018 (NTK), Lee et al. 2018 and Matthews et al. 2018 (NNGP), Yang 2
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import singledispatch
 
-from lnkernel.arch.activations import Activation, Identity
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.dense import Dense
+from lnkernel.arch.elementwise import Elementwise, Identity
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
-from lnkernel.calculus import gaussian
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import (
     Covariance,
@@ -26,6 +24,8 @@ from lnkernel.calculus.covariance import (
     scaled,
     with_bias,
 )
+from lnkernel.calculus.dual import derivative_factors, dual, without_mean
+from lnkernel.calculus.spherical import spherical
 from lnkernel.calculus.state import Mean, State
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
@@ -64,39 +64,20 @@ def _(layer: Dense, state: State, num: Arithmetic) -> State:
     return State(cov, cov, t=t, o=o)
 
 
-@rule.register(Activation)
-def _(layer: Activation, state: State, num: Arithmetic) -> State:
-    r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,p^2 K'$, because $u\phi'(u) = p\,\phi(u)$."""
-    p, cov = layer.degree, state.total.without_stale_angle(num)
-    image = gaussian.image(num, layer, cov)
-    size = gaussian.size(num, layer, p)
-    first, second = (Length(size * num.power(x.q, p), x.live) for x in (cov.first, cov.second))
-    e = cov.e
-    if not (e is None or known_zero(e)):
-        e = num.powered_difference(e, p, first.q, second.q)
-    total = Covariance(first, second, image.w, image.z, image.c, e, image.never_obtuse)
-
-    t = gaussian.growth(num, p) * (state.t * image.slope)
-    degree_square = num.real(p) * num.real(p)
+@rule.register(Elementwise)
+def _(layer: Elementwise, state: State, num: Arithmetic) -> State:
+    r"""$K' = E[\phi\phi]$, $\Theta' = \Theta\,E[\phi'\phi'] + g\,E[u\phi'\,v\phi']$, for every activation."""
+    cov = state.total.without_stale_angle(num)
+    made = dual(layer, cov, num)
+    t = made.gain * (state.t * made.slope)
     if state.g:
-        t = t + state.g * degree_square * image.c
+        t = t + state.g * made.euler
     o = state.o
     if o is not None:
-        slope_size = gaussian.size(num, layer, p - 1)
-        sides = (num.sqrt(slope_size * num.power(x.q, p - 1)) for x in (cov.first, cov.second))
-        o = o * degree_square * image.slope * math.prod(sides)
-
-    share = gaussian.mean_share(num, layer)
-    rest = 1 - share * share  # what the mean leaves of E phi^2
-    centred = Covariance(
-        first=Length(first.q * rest, first.live),
-        second=Length(second.q * rest, second.live),
-        w=image.w / rest,
-        z=(image.z - share * share) / rest,
-        c=(image.c - share * share) / rest,
-        e=e,
-    )
-    return State(total, centred, t, o=o, mean=Mean(share, share, e), gaussian=False)
+        for factor in derivative_factors(num, cov, made):
+            o = o * factor
+    centred = without_mean(num, made.total, made.mean) if made.centred is None else made.centred
+    return State(made.total, centred, t, o=o, mean=made.mean, gaussian=False)
 
 
 @rule.register
@@ -152,7 +133,7 @@ def _(layer: GroupNorm, state: State, num: Arithmetic) -> State:
     """
     cov = state.total
     acute = cov.acute
-    sphere = num.spherical(layer.degrees_of_freedom, num.where(acute, cov.w, cov.z))
+    sphere = spherical(num, layer.degrees_of_freedom, num.where(acute, cov.w, cov.z))
     half = 0.5 * sphere.gap
     w, z = num.where(acute, half, 1 - half), num.where(acute, 1 - half, half)
     c = num.where(acute, sphere.value, -sphere.value)

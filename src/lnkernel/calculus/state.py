@@ -11,7 +11,7 @@ from lnkernel.calculus.covariance import Covariance
 
 class Mean(NamedTuple):
     """The mean feature of each input: its share m/r of the length, and the relative difference
-    (m1 - m2)/(|m1| + |m2|)."""
+    (|m1| - |m2|)/(|m1| + |m2|)."""
 
     first: Number
     second: Number

@@ -10,12 +10,13 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import centres_input
 from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
 from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
 from lnkernel.errors import KernelOverflowError
 from lnkernel.gram import tiled, traced
-from lnkernel.gram.structure import Structure, centres_input, dissect
+from lnkernel.gram.structure import Structure, dissect
 from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
 
 Array = Any

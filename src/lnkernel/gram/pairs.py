@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import needs_difference, needs_range, reads_centred_input
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.deep import run
-from lnkernel.gram.structure import centres_input, needs_difference, needs_range
 
 Array = Any
 
@@ -27,7 +27,7 @@ class Points(NamedTuple):
 def prepare(arch: Node, x: Array) -> Points:
     """The points as `arch` needs them."""
     with_range = needs_range(arch)
-    centred = geometry.prepare(x, True, with_range) if centres_input(arch) else None
+    centred = geometry.prepare(x, True, with_range) if reads_centred_input(arch) else None
     return Points(geometry.prepare(x, False, with_range), centred)
 
 

@@ -14,18 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import needs_range, reads_centred_input, starts_with_bias
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
-from lnkernel.gram.structure import (
-    Structure,
-    assemble,
-    centres_input,
-    dissect,
-    needs_range,
-    starts_with_bias,
-)
+from lnkernel.gram.structure import Structure, assemble, dissect
 
 Array = Any
 SHORT = 1e-100
@@ -50,7 +44,7 @@ def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> 
     if starts_with_bias(arch):
         x, x2 = _off_zero(x), _off_zero(x2)
     total = _covariance(arch, x, x2, False)
-    centred = _covariance(arch, x, x2, True) if centres_input(arch) else None
+    centred = _covariance(arch, x, x2, True) if reads_centred_input(arch) else None
     kernels = pairs.through(arch, total, centred)
     return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from lnkernel import arch as layers
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.node import fields_of
+from lnkernel.arch.registry import LAYERS
 from lnkernel.errors import CertificateError, LnkernelError
-
-KNOWN: dict[str, Any] = {
-    name: made
-    for name, made in ((name, getattr(layers, name)) for name in layers.__all__)
-    if isinstance(made, type) and dataclasses.is_dataclass(made)
-}
 
 
 def described(arch: Node) -> dict[str, Any]:
@@ -52,13 +45,13 @@ def rebuilt(data: Any) -> Node:
 
 def _read(data: Any) -> Node:
     name = data["layer"]
-    if name not in KNOWN:
+    if name not in LAYERS:
         raise CertificateError(
             f"the file names a layer {name!r} that lnkernel does not know",
-            f"Layers are {', '.join(sorted(KNOWN))}",
+            f"Layers are {', '.join(sorted(LAYERS))}; others by lnkernel.arch.registry.register",
         )
     values = {key: _value(value) for key, value in data.items() if key != "layer"}
-    made: Node = KNOWN[name](**values)
+    made: Node = LAYERS[name](**values)
     return made
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import centres_input
 from lnkernel.arch.flow import check_network
 from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, quadratic_ceiling
 from lnkernel.bounds.certified.supremum import Enclosure, supremum
 from lnkernel.check import as_data, as_points, check_centred
 from lnkernel.errors import InputError
-from lnkernel.gram.structure import centres_input
 
 RTOL = 1e-8
 

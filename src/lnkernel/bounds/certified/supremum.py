@@ -18,10 +18,10 @@ import numpy as np
 from flint import arb
 
 from lnkernel.arch import Node
-from lnkernel.bounds.one_length import demand_one_length
-from lnkernel.evaluate.balls import entries, functions, ray
+from lnkernel.arch.facts import demand_one_length
+from lnkernel.evaluate.balls import entries, ray
 from lnkernel.evaluate.balls.arithmetic import exactly
-from lnkernel.evaluate.balls.numbers import BITS, working_precision
+from lnkernel.evaluate.balls.numbers import BITS, exact, working_precision
 from lnkernel.evaluate.balls.on_ray import Box
 
 MOST_BOXES = 4_000
@@ -124,7 +124,7 @@ class _Search:
         elif slope >= 0 or slope <= 0:
             upper, rest = self.at(box.high if slope >= 0 else box.low).upper(), None
         elif slope.is_finite():
-            step = box.tau - functions.exact(box.middle)
+            step = box.tau - exact(box.middle)
             upper = _smaller(upper, (middle + slope * step).upper())
         if not upper.is_finite():
             upper = arb.pos_inf()

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
+import jax
 import numpy as np
 from flint import arb
 
-from lnkernel.arch import Node, Parallel, Serial
-from lnkernel.arch.node import fields_of
-from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
+from lnkernel.arch import Node
+from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.check import known_zero
-from lnkernel.evaluate.balls import functions
-from lnkernel.evaluate.balls.numbers import BITS, Truth, balls, elementwise, select
-
-Ball = Any  # a ball or an array of balls
+from lnkernel.evaluate.balls.numbers import BITS, Ball, Truth, balls, elementwise, exact, select
 
 
-class Balls:
+class BallOperations:
+    """What is the same for balls and for balls along a ray."""
+
+    def real(self, x: float) -> Ball:
+        return arb(x)
+
+    def either(self, one: Any, other: Any) -> Any:
+        if one is True or other is True:
+            return True
+        (yes1, no1), (yes2, no2) = (_both_sides(x) for x in (one, other))
+        return Truth(np.logical_or(yes1, yes2), np.logical_and(no1, no2))
+
+    def as_number(self, truth: Any) -> Ball:
+        return balls(np.asarray(truth, int)) if isinstance(truth, bool) else balls(truth)
+
+
+class Balls(BallOperations):
     """Balls of `bits` bits, single ones or arrays. Run it under `working_precision(bits)`.
 
     A comparison of balls may be undecided; `where` then gives the hull of both branches, so
     the result encloses the truth whichever holds.
     """
 
+    name, purpose = "balls", "certificate"
+
     def __init__(self, bits: int = BITS):
         self.bits = bits
-
-    def real(self, x: float) -> Ball:
-        return arb(x)
-
-    def moment(self, degree: float) -> Ball:
-        p = functions.exact(degree)
-        return ((p - 1) * arb(2).log()).exp() * (p + arb(0.5)).gamma() / arb.pi().sqrt()
-
-    def mean_share(self, degree: float) -> Ball:
-        p = functions.exact(degree)
-        return ((p + 1) / 2).gamma() / (2 * arb.pi().sqrt() * (p + arb(0.5)).gamma()).sqrt()
 
     def squared(self, x: Ball) -> Ball:
         x = balls(x)
@@ -52,7 +55,7 @@ class Balls:
             for _ in range(int(degree) - 1):
                 out = out * x
             return out
-        return _power(x, functions.exact(degree))
+        return _power(x, exact(degree))
 
     def cosines(self, leg_square: Ball, other: Ball) -> Cosines:
         square = leg_square + self.squared(other)
@@ -66,56 +69,26 @@ class Balls:
         return _divide(x, y)
 
     def powered_difference(self, e: Ball, degree: float, first: Ball, second: Ball) -> Ball:
-        return e if degree == 1 else _powered(e, functions.exact(degree), first, second)
+        return e if degree == 1 else _powered(e, exact(degree), first, second)
 
     def combined_difference(self, e: Ball, change: Ball, first: Ball, second: Ball) -> Ball:
         if known_zero(e) and known_zero(change):
             return 0.0
         return _combined(e, change, first, second)
 
-    def tails(self, degree: float, m: Ball) -> Tails:
-        return Tails(*_tails(float(degree), self.bits)(m))
-
-    def spherical(self, freedom: int, m: Ball) -> Spherical:
-        return Spherical(*_spherical(freedom, self.bits)(m))
-
     def where(self, condition: Any, yes: Ball, no: Ball) -> Ball:
         if condition is True or condition is False:
             return yes if condition else no
         return select(condition, yes, no)
 
-    def either(self, one: Any, other: Any) -> Any:
-        if one is True or other is True:
-            return True
-        (yes1, no1), (yes2, no2) = (_both_sides(x) for x in (one, other))
-        return Truth(np.logical_or(yes1, yes2), np.logical_and(no1, no2))
-
-    def as_number(self, truth: Any) -> Ball:
-        return balls(np.asarray(truth, int)) if isinstance(truth, bool) else balls(truth)
-
 
 def exactly(arch: Node) -> Any:
     """`arch` with balls as hyperparameters: products of them are then not rounded to float64.
 
-    Zeros stay plain zeros, which are facts about the structure; so do the degrees.
+    The hyperparameters are the leaves of the architecture as a pytree, whatever their names. Zeros
+    stay plain zeros, which are facts about the structure; so do static fields, the degrees.
     """
-    if isinstance(arch, Serial | Parallel):
-        name = "layers" if isinstance(arch, Serial) else "branches"
-        return _with(arch, {name: tuple(exactly(part) for part in getattr(arch, name))})
-    fields = fields_of(arch)
-    varying = {"W_std", "b_std", "eps", "slope", "a", "b"} & fields.keys()
-    return _with(
-        arch,
-        {name: arb(float(fields[name])) if float(fields[name]) else 0.0 for name in varying},
-    )
-
-
-def _with(arch: Node, changes: dict[str, Any]) -> Any:
-    """A copy with other fields, unchecked: the original was checked."""
-    copy = object.__new__(type(arch))
-    for name, value in (fields_of(arch) | changes).items():
-        object.__setattr__(copy, name, value)
-    return copy
+    return jax.tree.map(lambda leaf: arb(float(leaf)) if float(leaf) else 0.0, arch)
 
 
 def _both_sides(truth: Any) -> Truth:
@@ -163,19 +136,3 @@ _power = elementwise(_power_one, 2)
 _divide = elementwise(_divide_one, 2)
 _powered = elementwise(_powered_one, 4)
 _combined = elementwise(_combined_one, 4)
-
-
-@lru_cache(maxsize=64)
-def _tails(degree: float, bits: int) -> Any:
-    value, slope = (functions.expectation(p, bits) for p in (degree, degree - 1))
-
-    def one(m: arb) -> tuple[arb, arb, arb, arb]:
-        (far, gap), (far_slope, slope_gap) = value(m), slope(m)
-        return far, gap, far_slope, 1 - slope_gap
-
-    return elementwise(one, 1, 4)
-
-
-@lru_cache(maxsize=64)
-def _spherical(freedom: int, bits: int) -> Any:
-    return elementwise(functions.spherical(freedom, bits), 1, 3)

@@ -19,12 +19,12 @@ import numpy as np
 from flint import arb, fmpz, fmpz_mat
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import reads_centred_input
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.balls.arithmetic import Balls, exactly
 from lnkernel.evaluate.balls.numbers import BITS, balls, working_precision
-from lnkernel.gram.structure import centres_input
 
 TILE = 1 << 14  # pairs at a time: a few hundred bytes per number of each
 
@@ -112,7 +112,7 @@ def _rows(n: int) -> Iterator[slice]:
 
 
 def _inputs(arch: Node, x: np.ndarray) -> tuple[Integers, Integers | None]:
-    return _integers(x, False), _integers(x, True) if centres_input(arch) else None
+    return _integers(x, False), _integers(x, True) if reads_centred_input(arch) else None
 
 
 def _integers(x: np.ndarray, centre: bool) -> Integers:

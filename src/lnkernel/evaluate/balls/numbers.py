@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
+
+Ball = Any  # a ball or an array of balls
 
 BITS = 128
+GUARD = 24  # bits more, inside of functions
 
 
 @contextmanager
@@ -25,6 +29,22 @@ def working_precision(bits: int) -> Iterator[None]:
         yield
     finally:
         ctx.prec = before
+
+
+def exact(number: Fraction | float | int) -> arb:
+    """A ball of radius 0, or as small as the working precision allows."""
+    ratio = Fraction(number)
+    return arb(fmpq(ratio.numerator, ratio.denominator))
+
+
+def lower_end(m: arb) -> arb:
+    """The lower end of a ball, as an exact one."""
+    return m.lower().mid() if m.is_exact() else (m.mid() - m.rad()).lower().mid()
+
+
+def upper_end(m: arb) -> arb:
+    """The upper end of a ball, as an exact one."""
+    return m.upper().mid() if m.is_exact() else (m.mid() + m.rad()).upper().mid()
 
 
 class Truth(NamedTuple):

@@ -18,8 +18,7 @@ from typing import Any
 from flint import arb
 
 from lnkernel.check import known_zero
-from lnkernel.evaluate.balls import functions
-from lnkernel.evaluate.balls.numbers import Truth, balls
+from lnkernel.evaluate.balls.numbers import Truth, balls, exact
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,11 @@ class Box:
 
     @cached_property
     def tau(self) -> arb:
-        return functions.exact(self.low).union(functions.exact(self.high))
+        return exact(self.low).union(exact(self.high))
 
     @cached_property
     def rest(self) -> arb:
-        return functions.exact(1 - self.low).union(functions.exact(1 - self.high))
+        return exact(1 - self.low).union(exact(1 - self.high))
 
     def weight(self, j: Fraction, k: Fraction) -> Jet:
         """tau^j (1 - tau)^k."""
@@ -81,7 +80,7 @@ def _monomial(low: Fraction, high: Fraction, exponent: Fraction, sign: int) -> J
     """x^exponent on [low, high] in [0, 1] and its derivative, times the sign of dx/dtau."""
     if exponent == 0:
         return Jet(arb(1), arb(0))
-    slope = _range(low, high, exponent - 1) * functions.exact(exponent)
+    slope = _range(low, high, exponent - 1) * exact(exponent)
     return Jet(_range(low, high, exponent), sign * slope)
 
 
@@ -95,10 +94,10 @@ def _range(low: Fraction, high: Fraction, exponent: Fraction) -> arb:
 
 
 def _real_power(x: Fraction, exponent: Fraction) -> arb:
-    base = functions.exact(x)
+    base = exact(x)
     if exponent == 1:
         return base
-    return arb(0) if x == 0 else (functions.exact(exponent) * base.log()).exp()
+    return arb(0) if x == 0 else (exact(exponent) * base.log()).exp()
 
 
 class ZeroAngle(float):

@@ -8,12 +8,15 @@ from typing import Any
 
 from flint import arb
 
-from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
+from lnkernel.calculus import homogeneous
+from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.homogeneous import Tails
 from lnkernel.calculus.rules import rule
+from lnkernel.calculus.spherical import Spherical, spherical
 from lnkernel.calculus.state import at_input
-from lnkernel.evaluate.balls import functions
-from lnkernel.evaluate.balls.arithmetic import Balls
+from lnkernel.evaluate.balls.arithmetic import BallOperations, Balls
+from lnkernel.evaluate.balls.numbers import exact
 from lnkernel.evaluate.balls.on_ray import (
     NONE,
     ONE,
@@ -25,14 +28,17 @@ from lnkernel.evaluate.balls.on_ray import (
     difference,
     is_zero,
 )
+from lnkernel.evaluate.balls.spherical import sphere_top
 
 
-class RayArithmetic(Balls):
+class Ray(BallOperations):
     """The arithmetic of the diagonal on one box: all angles are 0, exactly."""
 
+    name, purpose = "balls along a ray", "certificate of the supremum"
+
     def __init__(self, box: Box, bits: int):
-        super().__init__(bits)
-        self.box = box
+        self.box, self.bits = box, bits
+        self._plain = Balls(bits)  # for numbers that do not depend on the length
 
     @cached_property
     def square(self) -> OnRay:
@@ -58,14 +64,14 @@ class RayArithmetic(Balls):
         return OnRay(Jet(root, unknown), j, k, self.box)
 
     def squared(self, x: Any) -> Any:
-        return x * x if isinstance(x, OnRay) else super().squared(x)
+        return x * x if isinstance(x, OnRay) else self._plain.squared(x)
 
     def power(self, x: Any, degree: float) -> Any:
         if not isinstance(x, OnRay):
-            return super().power(x, degree)
+            return self._plain.power(x, degree)
         if degree == 1:
             return x
-        p = functions.exact(degree)
+        p = exact(degree)
 
         def power_of(value: arb, q: arb) -> arb:
             return (q * value.log()).exp()
@@ -102,14 +108,6 @@ class RayArithmetic(Balls):
     def combined_difference(self, e: Any, change: Any, first: Any, second: Any) -> Any:
         return ZERO
 
-    def tails(self, degree: float, m: Any) -> Tails:
-        _expect_zero(m)
-        return Tails(ZERO, ZERO, ZERO, 1.0)
-
-    def spherical(self, freedom: int, m: Any) -> Spherical:
-        _expect_zero(m)
-        return Spherical(ZERO, 1.0, functions.sphere_top(freedom, self.bits)[1])
-
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         if isinstance(condition, bool):
             return yes if condition else no
@@ -120,6 +118,18 @@ class RayArithmetic(Balls):
         return OnRay(union, NONE, NONE, self.box)
 
 
+@homogeneous.tails.register
+def _(num: Ray, degree: float, m: Any) -> Tails:
+    _expect_zero(m)
+    return Tails(ZERO, ZERO, ZERO, 1.0)
+
+
+@spherical.register
+def _(num: Ray, freedom: int, m: Any) -> Spherical:
+    _expect_zero(m)
+    return Spherical(ZERO, 1.0, sphere_top(freedom, num.bits)[1])
+
+
 def _expect_zero(m: Any) -> None:
     if not is_zero(m):
         raise ArithmeticError("on the diagonal every angle is zero, but a rule made another one")
@@ -127,7 +137,7 @@ def _expect_zero(m: Any) -> None:
 
 def diagonal(network: Any, box: Box, bits: int) -> OnRay:
     """Θ(x, x) for all x whose τ lies in the box; `network` as `exactly` makes it."""
-    num = RayArithmetic(box, bits)
+    num = Ray(box, bits)
     length = Length(num.square)
     cov = Covariance(length, length, ZERO, 1.0, 1.0, ZERO)
     theta = rule(network, at_input(cov, cov), num).kernels(num).ntk

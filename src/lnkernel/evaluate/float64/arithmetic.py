@@ -7,10 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from lnkernel.calculus.arithmetic import Cosines, Softened, Spherical, Tails
-from lnkernel.calculus.gaussian import moment
-from lnkernel.evaluate.float64 import tables
-from lnkernel.evaluate.float64 import tails as gaussian
+from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
@@ -24,19 +21,13 @@ class Float64:
     `with_range` is for networks in which squared lengths may leave the range of float64.
     """
 
+    name, purpose = "float64", "kernel"
+
     def __init__(self, with_range: bool = False):
         self.with_range = with_range
 
     def real(self, x: float) -> Array:
         return float(x)
-
-    def moment(self, degree: float) -> Any:
-        if float(degree).is_integer():
-            return moment(degree)
-        return Precise(*map(jnp.asarray, tables.moment(degree)))
-
-    def mean_share(self, degree: float) -> float:
-        return float(tables.mean_share(degree))
 
     def squared(self, x: Array) -> Precise:
         precise = as_precise(x)
@@ -94,12 +85,6 @@ class Float64:
         known = (total.high > 0) & (total.high < jnp.inf)
         x, y = (_sqrt(jnp.where(known, quotient(q, total), 1.0)) for q in (first, second))
         return jnp.where(known, (x - y) / (x + y), otherwise)
-
-    def tails(self, degree: float, m: Array) -> Tails:
-        return gaussian.tails(degree, m)
-
-    def spherical(self, freedom: int, m: Array) -> Spherical:
-        return gaussian.spherical(freedom, m)
 
     def where(self, condition: Any, yes: Array, no: Array) -> Array:
         if condition is True or condition is False:

@@ -1,1 +1,3 @@
-"""Leading terms: how Θ(x, x) grows, exactly."""
+"""Leading terms: how Θ(x, x) behaves as |x| → ∞ and as |x| → 0, exactly."""
+
+from lnkernel.evaluate.leading import functions as _functions  # noqa: F401  # registers them

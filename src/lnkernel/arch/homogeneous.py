@@ -6,12 +6,15 @@ the calculus needs to know.
 
 from __future__ import annotations
 
-from lnkernel.arch.node import Node, node, static
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.arch.node import node, static
+from lnkernel.arch.traits import EVERYWHERE, NOWHERE, Traits, traits
 from lnkernel.check import finite, homogeneous_degree, not_all_zero
 
 
-class Activation(Node):
-    """The common type of the activations: `degree`, `a` and `b` describe them."""
+class PositivelyHomogeneous(Elementwise):
+    r"""The common type of the activations with $\phi(\lambda u) = \lambda^p \phi(u)$ for $\lambda > 0$:
+    `degree`, `a` and `b` describe them, as fields, constants or properties."""
 
     degree: float
     a: float
@@ -19,7 +22,7 @@ class Activation(Node):
 
 
 @node
-class Relu(Activation):
+class Relu(PositivelyHomogeneous):
     r"""$\phi(u) = \max(u, 0)$: degree 1, $a = 1$, $b = 0$.
 
     >>> import lnkernel as lnk
@@ -36,7 +39,7 @@ class Relu(Activation):
 
 
 @node
-class Abs(Activation):
+class Abs(PositivelyHomogeneous):
     r"""$\phi(u) = |u|$: degree 1, $a = b = 1$.
 
     >>> import lnkernel as lnk
@@ -51,7 +54,7 @@ class Abs(Activation):
 
 
 @node
-class LeakyRelu(Activation):
+class LeakyRelu(PositivelyHomogeneous):
     r"""$\phi(u) = \max(u, 0) + \mathrm{slope} \cdot \min(u, 0)$: degree 1, $a = 1$, $b = -\mathrm{slope}$.
 
     >>> import lnkernel as lnk
@@ -74,7 +77,7 @@ class LeakyRelu(Activation):
 
 
 @node
-class RectifiedPower(Activation):
+class RectifiedPower(PositivelyHomogeneous):
     r"""$\phi(u) = \max(u, 0)^p$ for any real $p > 1/2$.
 
     >>> import lnkernel as lnk
@@ -93,7 +96,7 @@ class RectifiedPower(Activation):
 
 
 @node
-class Homogeneous(Activation):
+class Homogeneous(PositivelyHomogeneous):
     r"""$\phi(u) = a\, u_+^p + b\, (-u)_+^p$ for any real degree $p > 1/2$.
 
     For $p \le 1/2$ the derivative has no second moment, so the NTK does not exist.
@@ -115,14 +118,14 @@ class Homogeneous(Activation):
         not_all_zero(self, "a", "b")
 
 
-@node
-class Identity(Node):
-    r"""$\phi(u) = u$. It changes nothing, wherever it stands; `residual` uses it as the skip.
-
-    >>> import lnkernel as lnk
-    >>> x = [[1.0, 2.0]]
-    >>> plain = lnk.serial(lnk.Dense(8), lnk.Dense(1))
-    >>> with_identity = lnk.serial(lnk.Dense(8), lnk.Identity(), lnk.Dense(1))
-    >>> bool(lnk.ntk(plain)(x) == lnk.ntk(with_identity)(x))
-    True
-    """
+@traits.register(PositivelyHomogeneous)
+def _(layer: PositivelyHomogeneous) -> Traits:
+    """A degree other than 1 changes the relative difference of lengths, and so their range."""
+    plain = layer.degree == 1
+    return Traits(
+        needs_difference=NOWHERE if plain else EVERYWHERE,
+        needs_range=not plain,
+        reads_centred=False,
+        is_monotone=True,
+        steepness=layer.degree,
+    )

@@ -1,4 +1,4 @@
-r"""$F_p$ and GroupNorm's $\kappa_\nu$ of a ball.
+r"""$F_p$ of a ball, for every degree.
 
 With $s = p + \frac12$, all series below have terms whose ratio is at most the argument, so what is
 cut off is at most the first term left out, over one minus the argument.
@@ -19,13 +19,23 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from flint import arb, arb_poly, ctx, fmpq
+from flint import arb, arb_poly, ctx
 
-from lnkernel.evaluate.balls.numbers import working_precision
+from lnkernel.calculus import homogeneous
+from lnkernel.calculus.homogeneous import Tails
+from lnkernel.evaluate.balls.arithmetic import BallOperations, Balls
+from lnkernel.evaluate.balls.numbers import (
+    GUARD,
+    Ball,
+    elementwise,
+    exact,
+    lower_end,
+    upper_end,
+    working_precision,
+)
 
 WIDEST = 0.51  # of m, for the power series: a little beyond a right angle
 STEEP = 0.02  # distance of s from an integer below which the connection formula cancels too much
-GUARD = 24
 
 
 class Series(NamedTuple):
@@ -99,12 +109,6 @@ def _power(s: Fraction) -> Callable[[arb], arb]:
         return half_integer
     exponent = exact(s)
     return lambda m: (exponent * m.log()).exp()
-
-
-def exact(number: Fraction | float | int) -> arb:
-    """A ball of radius 0, or as small as the working precision allows."""
-    ratio = Fraction(number)
-    return arb(fmpq(ratio.numerator, ratio.denominator))
 
 
 # ---------------------------------------------------------------- power series
@@ -217,17 +221,9 @@ def _by_ends(degree: float, m: arb, bits: int) -> tuple[arb, arb]:
         return arb(0), arb(0)
     if not m.is_finite():
         return arb(0).union(arb(1)), arb(0).union(arb(1))
-    low, high = max(_lower(m), arb(0)), min(_upper(m), arb(1))
+    low, high = max(lower_end(m), arb(0)), min(upper_end(m), arb(1))
     ends = [_general(degree, end, bits) for end in (low, high)]
     return ends[0][0].union(ends[1][0]), ends[0][1].union(ends[1][1])
-
-
-def _lower(m: arb) -> arb:
-    return m.lower().mid() if m.is_exact() else (m.mid() - m.rad()).lower().mid()
-
-
-def _upper(m: arb) -> arb:
-    return m.upper().mid() if m.is_exact() else (m.mid() + m.rad()).upper().mid()
 
 
 def _general(degree: float, m: arb, bits: int) -> tuple[arb, arb]:
@@ -248,45 +244,32 @@ def _direct(s: arb, m: arb) -> arb:
     return (s * m.log()).exp() * m.hypgeom_2f1(half, half, s + 1) / _norm(s)
 
 
-# ---------------------------------------------------------------- GroupNorm
+# ---------------------------------------------------------------- for the calculus
 
 
-def spherical(freedom: int, bits: int) -> Callable[[arb], tuple[arb, arb, arb]]:
-    r"""m -> $1 - \kappa_\nu$, $\kappa_\nu$ and $\kappa_\nu'$ at $\rho = 1 - 2m$, for m in [0, 1].
-
-    $\kappa_\nu$ is odd and increasing, $\kappa_\nu'$ even and increasing in $|\rho|$.
-    """
-
-    def at(m: arb) -> tuple[arb, arb, arb]:
-        low, high = max(_lower(m), arb(0)), min(_upper(m), arb(1))
-        one, two = (_sphere(freedom, end, bits) for end in (low, high))
-        gap, value, slope = (x.union(y) for x, y in zip(one, two, strict=True))
-        if low < 0.5 and high > 0.5:
-            slope = slope.union(_sphere(freedom, arb(0.5), bits)[2])
-        return gap, value, slope
-
-    return at
+@homogeneous.tails.register
+def _(num: Balls, degree: float, m: Ball) -> Tails:
+    return Tails(*_tails(float(degree), num.bits)(m))
 
 
-@lru_cache(maxsize=4096)
-def sphere_top(freedom: int, bits: int) -> tuple[arb, arb]:
-    with working_precision(bits + GUARD):
-        root = exact(Fraction(freedom + 1, 2)).gamma() / exact(Fraction(freedom, 2)).gamma()
-        slope = arb(0) if freedom == 1 else exact(Fraction(freedom - 1, freedom - 2))
-        return 2 * root * root / freedom, slope
+@homogeneous.moment.register
+def _(num: BallOperations, degree: float) -> Ball:
+    p = exact(degree)
+    return ((p - 1) * arb(2).log()).exp() * (p + arb(0.5)).gamma() / arb.pi().sqrt()
 
 
-def _sphere(freedom: int, m: arb, bits: int) -> tuple[arb, arb, arb]:
-    top = sphere_top(freedom, bits)[1]
-    if m.is_zero() or m == 1:
-        sign = 1 if m.is_zero() else -1
-        return arb(1 - sign), arb(sign), top
-    nearest = m if m < 0.5 else 1 - m
-    extra = -2 * int(nearest.log().lower().mid().floor().fmpz())
-    with working_precision(bits + GUARD + extra):
-        factor = sphere_top(freedom, bits + extra)[0]
-        rho, half = 1 - 2 * m, arb(0.5)
-        square, third = rho * rho, exact(Fraction(freedom, 2)) + 1
-        value = factor * rho * square.hypgeom_2f1(half, half, third)
-        slope = arb(0) if freedom == 1 else factor * square.hypgeom_2f1(half, half + 1, third)
-        return 1 - value, value, slope
+@homogeneous.half_share.register
+def _(num: BallOperations, degree: float) -> Ball:
+    p = exact(degree)
+    return ((p + 1) / 2).gamma() / (2 * arb.pi().sqrt() * (p + arb(0.5)).gamma()).sqrt()
+
+
+@lru_cache(maxsize=64)
+def _tails(degree: float, bits: int) -> Callable[[Ball], tuple[Ball, Ball, Ball, Ball]]:
+    value, slope = (expectation(p, bits) for p in (degree, degree - 1))
+
+    def one(m: arb) -> tuple[arb, arb, arb, arb]:
+        (far, gap), (far_slope, slope_gap) = value(m), slope(m)
+        return far, gap, far_slope, 1 - slope_gap
+
+    return elementwise(one, 1, 4)

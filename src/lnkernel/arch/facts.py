@@ -1,0 +1,77 @@
+"""Facts about a whole network, gathered from the traits of its layers."""
+
+from __future__ import annotations
+
+import math
+
+from lnkernel.arch.compose import Serial
+from lnkernel.arch.flow import Kind, rows_of
+from lnkernel.arch.node import Node
+from lnkernel.arch.traits import Traits, traits
+from lnkernel.errors import ArchitectureError
+
+
+def reads_centred_input(arch: Node) -> bool:
+    """Whether a rule may read the raw inputs less the mean of their coordinates."""
+    return any(traits(layer).reads_centred for layer in _on_input(arch))
+
+
+def centres_input(arch: Node) -> bool:
+    """Whether a layer takes the mean of the coordinates off the raw inputs, as LayerNorm does."""
+    return any(traits(layer).forgets_mean for layer in _on_input(arch))
+
+
+def needs_difference(arch: Node) -> bool:
+    """Whether the rules need the relative difference of the lengths, or the lengths will do.
+
+    Where two inputs are short beside the first bias, the lengths leave few digits of the small
+    angle between them. That matters if later layers widen it again.
+    """
+    return any(place.kind in traits(layer).needs_difference for _, layer, place in rows_of(arch))
+
+
+def needs_range(arch: Node) -> bool:
+    """Whether squared lengths may leave the range of float64 inside, or their errors grow."""
+    return any(traits(layer).needs_range for _, layer, _ in rows_of(arch))
+
+
+def starts_with_bias(arch: Node) -> bool:
+    """Whether the first layer that acts on the raw input adds a bias."""
+    return _first(arch).adds_bias
+
+
+def is_monotone(arch: Node) -> bool:
+    """Whether it is a theorem that Θ(x, x) never decreases in |x|."""
+    return all(traits(layer).is_monotone for _, layer, _ in rows_of(arch))
+
+
+def steepness(arch: Node) -> float:
+    """At most so many powers of |x|² do the layers make of one."""
+    return math.prod(max(1.0, traits(layer).steepness) for _, layer, _ in rows_of(arch))
+
+
+def demand_one_length(arch: Node) -> None:
+    """Θ(x, x) must depend on one length of x alone: a layer that centres the raw input must come
+    first. Behind another one, or in one branch of a sum, x and x less its mean both matter."""
+    if _first(arch).forgets_mean:
+        return
+    for here, layer, place in rows_of(arch):
+        if place.kind is Kind.INPUT and traits(layer).reads_centred:
+            raise ArchitectureError(
+                type(layer).__name__,
+                here,
+                "it centres the raw input behind another layer or in one branch of a sum, so Θ(x, x) "
+                "depends on two numbers, the mean of the coordinates and their size, and its supremum "
+                "is not computed here",
+                "Put it first, or a Dense before it",
+            )
+
+
+def _on_input(arch: Node) -> list[Node]:
+    return [layer for _, layer, place in rows_of(arch) if place.kind is Kind.INPUT]
+
+
+def _first(arch: Node) -> Traits:
+    """Of the first layer, or sum of branches, that changes anything."""
+    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    return next((each for each in map(traits, layers) if not each.is_identity), Traits())

@@ -1,0 +1,58 @@
+"""The multilayer perceptron, by a few words."""
+
+from __future__ import annotations
+
+from lnkernel.arch.compose import Serial, serial
+from lnkernel.arch.dense import Dense
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.arch.homogeneous import Relu
+from lnkernel.arch.node import Node
+from lnkernel.arch.norms import LayerNorm, RMSNorm
+from lnkernel.errors import ArchitectureError
+
+
+def mlp(
+    hidden: int = 2,
+    width: int = 128,
+    *,
+    norm: str | None = None,
+    activation: Elementwise | None = None,
+    W_std: float = 2**0.5,
+    b_std: float = 0.1,
+    outputs: int = 1,
+    norm_layer: LayerNorm | RMSNorm | None = None,
+) -> Serial:
+    r"""A multilayer perceptron: `hidden` times (Dense, [norm], activation), then a Dense.
+
+    Args:
+        hidden: number of hidden layers.
+        width: their width.
+        norm: which hidden layers are normalised, between Dense and activation:
+            None, "first", "last" or "all".
+        activation: any activation of this library; `Relu()` by default.
+        W_std, b_std: of every Dense.
+        outputs: width of the last Dense.
+        norm_layer: the normalisation; `LayerNorm()` by default.
+
+    >>> import lnkernel as lnk
+    >>> lnk.mlp(hidden=1, width=64, norm="first", W_std=1.5, b_std=0.0)
+    serial(Dense(width=64, W_std=1.5, b_std=0.0), LayerNorm(eps=0.0, scale=False, bias=False),
+           Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
+    """
+    if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
+        raise ArchitectureError(
+            "mlp", "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
+        )
+    if norm is not None and norm not in ("first", "last", "all"):
+        raise ArchitectureError(
+            "mlp", "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
+        )
+    chosen = {None: (), "first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
+    activation = Relu() if activation is None else activation
+    norm_layer = LayerNorm() if norm_layer is None else norm_layer
+    layers: list[Node] = []
+    for block in range(hidden):
+        layers.append(Dense(width, W_std=W_std, b_std=b_std))
+        layers.extend([norm_layer] if block in chosen[norm] else [])
+        layers.append(activation)
+    return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))

@@ -1,0 +1,53 @@
+"""The names by which texts and files call layers and combinators.
+
+`parse` (for command lines) and saved certificates read names and never run code; what is not in here
+they refuse. A layer from outside of the library enters by `register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
+from lnkernel.arch.dense import Dense
+from lnkernel.arch.elementwise import Identity
+from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
+from lnkernel.arch.multilayer import mlp
+from lnkernel.arch.node import Node
+from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+
+Builder = TypeVar("Builder", bound=Callable[..., Node])
+
+BUILDERS: dict[str, Callable[..., Node]] = {}  # by what texts call them
+LAYERS: dict[str, type[Node]] = {"Serial": Serial, "Parallel": Parallel}  # of saved certificates
+
+
+def register(builder: Builder) -> Builder:
+    """Let texts and certificates name this layer, or function that builds one, by its own name.
+
+    >>> import lnkernel as lnk
+    >>> from lnkernel.arch.node import node
+    >>> from lnkernel.arch.registry import BUILDERS, register
+    >>> @register
+    ... @node
+    ... class Bent(lnk.PositivelyHomogeneous):
+    ...     degree, a, b = 1.0, 1.0, 0.5
+    >>> lnk.parse("serial(Dense(8), Bent(), Dense(1))").layers[1]
+    Bent()
+    >>> _ = BUILDERS.pop("Bent")
+    """
+    name = builder.__name__
+    if BUILDERS.get(name, builder) is not builder:
+        raise ValueError(f"a layer of the name {name} is registered already; choose another name")
+    BUILDERS[name] = builder
+    if isinstance(builder, type):
+        LAYERS[name] = builder
+    return builder
+
+
+for _builder in (
+    *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
+    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
+):
+    register(_builder)

@@ -1,0 +1,53 @@
+"""Facts about a layer that others need to know; each layer registers its own.
+
+Nobody asks what type a layer is. Who needs to know something of it asks for its `traits`, and of a
+layer that says nothing the answers are the safe ones: more work than needed, never a wrong number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+
+from lnkernel.arch.flow import Kind
+from lnkernel.arch.node import Node
+
+EVERYWHERE = frozenset(Kind)
+NOWHERE: frozenset[Kind] = frozenset()
+
+
+@dataclass(frozen=True)
+class Traits:
+    r"""What is true of a layer. Every default is the safe answer for a layer of which nothing is known.
+
+    Attributes:
+        needs_difference: the kinds of state behind the layer for which its rule needs the relative
+            difference `e` of the two lengths. Elsewhere the rounded lengths tell it, because neither
+            the rule reads `e` nor do later layers widen a small angle that this one leaves.
+        needs_range: whether squared lengths may leave the range of float64 in it, or their relative
+            errors grow.
+        reads_centred: whether its rule reads the covariance less the mean features. On the raw input
+            these are then computed, too.
+        forgets_mean: whether its output does not depend on the mean of the features before it.
+        is_identity: whether it changes nothing.
+        adds_bias: whether the state behind it is never the zero vector, because a bias was added.
+        is_monotone: whether it is proved that $\Theta(x,x)$ and the lengths behind it do not decrease
+            in $|x|$, if they did not before it (docs/bound.md has the proof).
+        steepness: at most so many powers of a squared length leave the layer for one that enters.
+    """
+
+    needs_difference: frozenset[Kind] = EVERYWHERE
+    needs_range: bool = True
+    reads_centred: bool = True
+    forgets_mean: bool = False
+    is_identity: bool = False
+    adds_bias: bool = False
+    is_monotone: bool = False
+    steepness: float = math.inf
+
+
+@singledispatch
+def traits(layer: Node) -> Traits:
+    """The facts about one layer."""
+    return Traits()

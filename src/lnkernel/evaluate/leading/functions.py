@@ -1,0 +1,36 @@
+"""What activations and norms need, at angle zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lnkernel.calculus import homogeneous
+from lnkernel.calculus.homogeneous import Tails, integer_moment
+from lnkernel.calculus.spherical import Spherical, spherical
+from lnkernel.evaluate.leading.arithmetic import LeadingTerms
+
+
+@homogeneous.tails.register
+def _(num: LeadingTerms, degree: float, m: Any) -> Tails:
+    """F_p is 1 on the near side and 0 on the far side, for every degree."""
+    return Tails(far=0.0, gap=0.0, far_slope=0.0, near_slope=1.0)
+
+
+@homogeneous.moment.register
+def _(num: LeadingTerms, degree: float) -> float:
+    if float(degree).is_integer() and degree >= 0:
+        return integer_moment(int(degree))
+    return 2 ** (degree - 1) * math.gamma(degree + 0.5) / math.sqrt(math.pi)
+
+
+@homogeneous.half_share.register
+def _(num: LeadingTerms, degree: float) -> float:
+    below = 2 * math.sqrt(math.pi) * math.gamma(degree + 0.5)
+    return math.gamma((degree + 1) / 2) / math.sqrt(below)
+
+
+@spherical.register
+def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
+    slope = 0.0 if freedom == 1 else (freedom - 1) / (freedom - 2)
+    return Spherical(gap=0.0, value=1.0, slope=slope)
