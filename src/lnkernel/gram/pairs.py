@@ -13,8 +13,7 @@ from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.deep import run
-
-Array = Any
+from lnkernel.types import Array
 
 
 class Points(NamedTuple):

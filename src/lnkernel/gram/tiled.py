@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,8 @@ import numpy as np
 from lnkernel.calculus.state import Kernels
 from lnkernel.gram import pairs
 from lnkernel.gram.structure import Structure, assemble
+from lnkernel.types import Array
 
-Array = Any
 Out = tuple[Array, ...]
 Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
 

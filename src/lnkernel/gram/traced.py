@@ -8,7 +8,6 @@ and memory is a few matrices of the size of the result.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,8 @@ from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
 from lnkernel.gram.structure import Structure, assemble, dissect
+from lnkernel.types import Array
 
-Array = Any
 SHORT = 1e-100
 
 

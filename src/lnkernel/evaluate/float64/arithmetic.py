@@ -6,13 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
-
-Array = Any
 
 
 class Float64:
@@ -26,7 +25,7 @@ class Float64:
     def __init__(self, with_range: bool = False):
         self.with_range = with_range
 
-    def real(self, x: float) -> Array:
+    def real(self, x: float) -> float:
         return float(x)
 
     def squared(self, x: Array) -> Precise:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
+from jax import Array
 
 from lnkernel.evaluate.float64 import tables
 from lnkernel.evaluate.float64.elementary import polynomial, root
-
-Array = Any
 
 
 def safe_log(m: Array) -> Array:

@@ -14,8 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-
-Array = Any
+from jax import Array
 
 
 def root(x: Array) -> Array:
@@ -68,7 +67,7 @@ def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 
 
 def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
-    value: Array = coefficients[-1]
+    value: Any = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = coefficient + value * x
     return value

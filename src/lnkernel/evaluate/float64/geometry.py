@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64.elementary import divide, total
 from lnkernel.evaluate.float64.precise import Precise, as_precise, two_to
 from lnkernel.evaluate.float64.projection import centred, project
-
-Array = Any
+from lnkernel.types import Array as AnyArray
 
 WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out, and fuse
 FEW = 4  # dimensions up to which differences of coordinates are summed, and not their products
@@ -34,22 +33,22 @@ class Inputs(NamedTuple):
     Where a program does not read a part, it is None.
     """
 
-    scaled: Array  # x 2^-k, with entries of moderate size; (n, d)
-    exponent: Array  # k; (n,)
-    unit: Array  # x/|x|, centred first where asked; (n, d)
-    spread: Array  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
-    length: Array  # |x|; (n,)
+    scaled: Any  # x 2^-k, with entries of moderate size; (n, d)
+    exponent: Any  # k; (n,)
+    unit: Any  # x/|x|, centred first where asked; (n, d)
+    spread: Any  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
+    length: Any  # |x|; (n,)
     square: Precise  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
 
 
-def prepare(x: Array, centre: bool, with_range: bool = False) -> Inputs:
+def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
     """Lengths and directions; each vector is first scaled by a power of two, which is exact.
 
     `with_range` gives squared lengths twice the digits and an exponent of their own.
     """
     _, exponent = jnp.frexp(lax.stop_gradient(jnp.max(jnp.abs(x), axis=1)))
-    scaled = _shifted(x, -exponent[:, None])
+    scaled = _shifted(jnp.asarray(x), -exponent[:, None])
     y = centred(scaled) if centre else scaled
     square = _square_sum(y) if with_range else as_precise(jnp.sum(y * y, axis=1))
     live = square.high > 0
@@ -66,7 +65,7 @@ def prepare(x: Array, centre: bool, with_range: bool = False) -> Inputs:
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
 
 
-def blocks(inputs: Inputs, index: Array, with_difference: bool) -> Inputs:
+def blocks(inputs: Inputs, index: AnyArray, with_difference: bool) -> Inputs:
     """What `quick` reads of the points with these numbers, (blocks, size)."""
     kept = inputs._replace(scaled=None, exponent=None)
     kept = kept if with_difference else kept._replace(length=None)
@@ -76,7 +75,7 @@ def blocks(inputs: Inputs, index: Array, with_difference: bool) -> Inputs:
     return take(kept._replace(unit=None), index)._replace(spread=spread)
 
 
-def take(inputs: Inputs, index: Array) -> Inputs:
+def take(inputs: Inputs, index: AnyArray) -> Inputs:
     """The points with these numbers, for `careful`."""
     return jax.tree.map(lambda part: part[index], _without_spread(inputs))
 
@@ -131,7 +130,12 @@ def quick(
 def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
     """Sum of products, as a few short chains side by side: that is fastest."""
     chains = math.isqrt(len(pairs))
-    return total([sum(x * y for x, y in pairs[k::chains]) for k in range(chains)])
+    return total([_chain(pairs[k::chains]) for k in range(chains)])
+
+
+def _chain(pairs: list[tuple[Array, Array]]) -> Array:
+    products = [x * y for x, y in pairs]
+    return sum(products[1:], products[0])
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:

@@ -13,12 +13,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, plain, quotient
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits
 
-Array = Any
 LOG_2 = 0.6931471805599453, 2.3190468138462996e-17
 TERMS, HALVINGS = 17, 6  # of the exponential series: (1/20)^17/17! is below 1e-36
 
@@ -47,6 +46,7 @@ def _power(degree: float, high: Array, low: Array, exponent: Array) -> tuple[Arr
     else:
         value = as_precise(_rough(degree, base, fraction))
     value = normalised(value)
+    assert value.exponent is not None  # `normalised` gives every number one
     ends = jnp.where((high == 0) == (degree > 0), 0.0, jnp.inf)
     return (
         jnp.where(ordinary, value.high, ends),

@@ -13,11 +13,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
 
-Array = Any
 FAR = 1000  # binary digits; two numbers so far apart do not know of one another
 
 

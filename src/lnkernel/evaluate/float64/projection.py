@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-
-Array = Any
+from jax import Array, lax
 
 
 class Projection(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+from jax import Array
 
 from lnkernel.calculus import spherical as declared
 from lnkernel.calculus.spherical import Spherical
 from lnkernel.evaluate.float64 import tables
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
-
-Array = Any
 
 SPLIT = 0.125  # of y = 1 - rho^2, between the expansion at the branch point and the rest
 
@@ -47,7 +46,8 @@ def _clenshaw(coefficients: tuple[float, ...], y: Array) -> Array:
 
 def _recurrence(coefficients: tuple[float, ...], factor: Array, zeroth: Any, first: Array) -> Array:
     r"""$\sum_k c_k f_k$ for functions with $f_{k+1} = \mathrm{factor}\cdot f_k - f_{k-1}$ (Clenshaw 1955)."""
-    above, value = 0.0, coefficients[-1]
+    above: Any = 0.0
+    value: Any = coefficients[-1]
     for coefficient in coefficients[-2:0:-1]:
         above, value = value, factor * value - above + coefficient
     return first * value + zeroth * (coefficients[0] - above)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+from jax import Array
 
 from lnkernel.calculus import homogeneous
 from lnkernel.calculus.homogeneous import Tails, integer_moment
@@ -18,8 +19,6 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import half_root, polynomial
 from lnkernel.evaluate.float64.precise import Precise
-
-Array = Any
 
 
 def tails(degree: float, m: Array) -> Tails:
