@@ -12,12 +12,15 @@ from lnkernel.precision import handed_out, x64_is_on
 
 
 def groups_of_equals(x: np.ndarray) -> list[list[int]]:
-    """The indices of each different point, in the order of their first occurrence."""
-    groups: dict[bytes, list[int]] = {}
-    plain = np.ascontiguousarray(x) + 0.0  # -0.0 is 0.0, and then equal numbers are equal bytes
-    for index, row in enumerate(plain):
-        groups.setdefault(row.tobytes(), []).append(index)
-    return list(groups.values())
+    """The indices of each different point, in the order of their first occurrence.
+
+    NumPy compares numbers, so -0.0 equals 0.0, and sorts; the order comes from the first indices.
+    """
+    _, firsts, which, counts = np.unique(
+        x, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    together = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+    return [together[group].tolist() for group in np.argsort(firsts)]
 
 
 def refuse_duplicates(data: Data) -> None:

@@ -15,9 +15,9 @@ from lnkernel.check import Data, as_data
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
-from lnkernel.gp.dynamics import Eigen, eigen
 from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
+from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions

@@ -14,10 +14,9 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.check import as_inputs
 from lnkernel.errors import InputError, LearningRateError
-from lnkernel.gp import predictions, traced
-from lnkernel.gp.dynamics import Filter, gradient_descent, gradient_flow
+from lnkernel.gp import dynamics, traced
+from lnkernel.gp.dynamics import Filter, Stopped, gradient_descent, gradient_flow
 from lnkernel.gp.fit import Fit, fit
-from lnkernel.gp.stopped import Stopped
 from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
 
 KERNELS = ("ntk", "nngp")
@@ -60,7 +59,7 @@ class Posterior:
         >>> post.mean([[2.0], [1e9]]).round(3).tolist()      # bounded, by LayerNorm
         [1.0, 1.038]
         """
-        return predictions.mean(self._fit, self._fit.coefficients, x)
+        return dynamics.mean(self._fit, self._fit.coefficients, x)
 
     def variance(self, x: Any) -> Any:
         r"""$k(x, x) - k(x, X)\,A^{-1} k(X, x)$ at the points x (m, d): (m,), float64.
@@ -75,7 +74,7 @@ class Posterior:
         >>> post.variance([[2.0], [0.0]]).round(3).tolist()     # none at the data
         [0.0, 0.643]
         """
-        if predictions.is_in_jax(x):
+        if is_traced(x) or inside_jit():
             return traced.variance(self._fit, x)
         was_on = x64_is_on()
         return handed_out(self._fit.variance(self._inputs(x)), was_on)
@@ -158,7 +157,7 @@ class Posterior:
         >>> post.ensemble_variance([[2.0], [-1.0]]).round(3).tolist()     # they agree at the data
         [0.0, 0.96]
         """
-        return predictions.ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
+        return dynamics.ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
 
     def ensemble_covariance(self, x: Any) -> Any:
         """The covariance of those outputs for all pairs of the points x: (m, m), float64.
@@ -171,7 +170,7 @@ class Posterior:
         >>> bool(np.allclose(np.diagonal(post.ensemble_covariance(x)), post.ensemble_variance(x)))
         True
         """
-        return predictions.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
+        return dynamics.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
 
     def at(self, t: Any) -> Stopped:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).

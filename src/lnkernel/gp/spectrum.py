@@ -1,22 +1,44 @@
-r"""The smallest eigenvalue of a Gram matrix, with its error, and what float64 can resolve.
+r"""The eigenvalues of a Gram matrix: all of them, or the smallest, with its error and what float64
+can resolve.
 
-Up to 5,000 points a symmetric eigensolver finds it, above that Lanczos on the factorised
+Up to 5,000 points a symmetric eigensolver finds the smallest, above that Lanczos on the factorised
 inverse, whose largest eigenvalue is $1/\lambda_{\min}$.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from lnkernel.gp.cholesky import cholesky_in_place
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy
 
 EPS = float(np.finfo(np.float64).eps)
 KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends
 DIRECT = 5000  # points up to which the eigensolver is used
 LANCZOS_TOLERANCE = 1e-8  # relative; the error that is left is measured and reported
+
+
+class Eigen(NamedTuple):
+    """The eigenvalues of A, in ascending order, and its eigenvectors, in columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def applied(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+        """phi(A) b, for a function phi of the eigenvalues and b of shape (n, k)."""
+        weights = phi(self.values)[:, None]
+        return np.asarray(self.vectors @ (weights * (self.vectors.T @ b)))
+
+
+def eigen(factor: Cholesky) -> Eigen:
+    """All eigenvalues and eigenvectors of the matrix that was factorised, from a copy of it."""
+    values, vectors = scipy.linalg.eigh(
+        full_copy(factor), driver="evd", overwrite_a=True, check_finite=False
+    )
+    return Eigen(values, vectors)
 
 
 class Eigenvalue(NamedTuple):
