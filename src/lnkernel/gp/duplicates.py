@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lnkernel.check import Data, as_data
 from lnkernel.errors import DuplicateInputsError
 from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.types import DifferentPoints, Outputs, Points, Targets
 
 
 def groups_of_equals(x: np.ndarray) -> list[list[int]]:
@@ -31,7 +30,7 @@ def refuse_duplicates(data: Data) -> None:
         raise DuplicateInputsError(repeated, agree)
 
 
-def merge_duplicates(X: Any, y: Any) -> tuple[Any, Any]:
+def merge_duplicates(X: Points, y: Targets) -> tuple[DifferentPoints, Outputs]:
     r"""Every different point of X once, with the mean of its targets: $(X', y')$.
 
     The order is that of the first occurrences. Gram matrices of the result are not singular

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from lnkernel.check import as_inputs
 from lnkernel.gp import traced
 from lnkernel.gp.fit import Fit, Solver
 from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
+from lnkernel.types import Covariance, MorePoints, Outputs, Values
 
 Filter = Callable[[np.ndarray], np.ndarray]
 
@@ -61,7 +61,7 @@ def _divided(x: np.ndarray, values: np.ndarray, at_zero: float) -> np.ndarray:
 # ---------------------------------------------------------------- predictions
 
 
-def mean(fit: Fit, coefficients: np.ndarray, x: Any) -> Any:
+def mean(fit: Fit, coefficients: np.ndarray, x: MorePoints) -> Outputs:
     """kernel(x, X) coefficients at the points x (m, d): (m,) or (m, k)."""
     if is_traced(x) or inside_jit():
         return traced.mean(fit, coefficients, x)
@@ -70,14 +70,14 @@ def mean(fit: Fit, coefficients: np.ndarray, x: Any) -> Any:
     return handed_out(values[:, 0] if fit.data.one_output else values, was_on)
 
 
-def ensemble_variance(fit: Fit, solver: Solver, x: Any) -> Any:
+def ensemble_variance(fit: Fit, solver: Solver, x: MorePoints) -> Values:
     """The variance of trained networks' outputs over random initialisations: (m,)."""
     was_on = x64_is_on()
     points = as_inputs(x, fit.data.x.shape[1])
     return handed_out(fit.ensemble_variance(solver, points), was_on)
 
 
-def ensemble_covariance(fit: Fit, solver: Solver, x: Any) -> Any:
+def ensemble_covariance(fit: Fit, solver: Solver, x: MorePoints) -> Covariance:
     """The covariance of those outputs for all pairs of points: (m, m)."""
     was_on = x64_is_on()
     points = as_inputs(x, fit.data.x.shape[1])
@@ -95,14 +95,14 @@ class Stopped:
     def __repr__(self) -> str:
         return f"Stopped({self._said})"
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: MorePoints) -> Outputs:
         """The mean of the networks' outputs at the points x (m, d): (m,) or (m, k), float64."""
         return mean(self._fit, self._solver(self._fit.data.y), x)
 
-    def ensemble_variance(self, x: Any) -> Any:
+    def ensemble_variance(self, x: MorePoints) -> Values:
         """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
         return ensemble_variance(self._fit, self._solver, x)
 
-    def ensemble_covariance(self, x: Any) -> Any:
+    def ensemble_covariance(self, x: MorePoints) -> Covariance:
         """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
         return ensemble_covariance(self._fit, self._solver, x)
