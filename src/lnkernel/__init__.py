@@ -7,7 +7,7 @@ Gaussian-process kernel; an architecture is built from layers by `serial`.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lnkernel import errors
 from lnkernel.arch import (
@@ -36,19 +36,24 @@ from lnkernel.bounds import Bound, SupDiagonal, Witness, bound, diverging_witnes
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
-from lnkernel.gram.kernel import Kernel, kernels, nngp, ntk
+from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
+
+if TYPE_CHECKING:
+    from lnkernel.bounds.certified.certificate import Certificate
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Abs",
     "Bound",
+    "Certificate",
     "Dense",
     "Elementwise",
     "GroupNorm",
     "Homogeneous",
     "Identity",
     "Kernel",
+    "KernelPair",
     "Kernels",
     "LayerNorm",
     "LeakyRelu",
@@ -97,4 +102,6 @@ _ON_DEMAND = (
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "Certificate":  # it needs python-flint
+        return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -228,7 +228,7 @@ def check_centred(x: Array) -> None:
         warnings.warn(
             "a LayerNorm acts on a raw input of 2 dimensions: with eps=0 it leaves of each point "
             "only the sign of x[0] - x[1]. Put a Dense before it if that is not meant.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -57,8 +57,29 @@ def test_lanczos_with_a_factor() -> None:
     gram = example()
     made = cholesky_in_place(gram.copy())
     assert made is not None
-    assert smallest_eigenvalue(gram, made.both) == smallest_eigenvalue(gram)
-    assert smallest_eigenvalue(gram, np.ascontiguousarray(made.both)) == smallest_eigenvalue(gram)
+    plain, with_factor = smallest_eigenvalue(gram), smallest_eigenvalue(made)
+    assert with_factor.value == plain.value
+    assert with_factor.error == pytest.approx(plain.error, rel=1e-14)
+    assert resolution(made) == resolution(gram)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_eigensolver_with_a_factor(overwrite: bool) -> None:
+    gram = example()
+    made = cholesky_in_place(gram.copy())
+    assert made is not None
+    before = made.both.copy()
+    assert smallest_eigenvalue(made, overwrite=overwrite) == smallest_eigenvalue(gram)
+    assert np.array_equal(made.both, before) is not overwrite
+
+
+@pytest.mark.parametrize("n", [1, 255, 600])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_frobenius_norm(n: int, scale: float) -> None:
+    gram = with_spectrum(np.linspace(1, 2, n))
+    made = cholesky_in_place(gram * scale)
+    assert made is not None
+    assert made.frobenius() / scale == pytest.approx(np.linalg.norm(gram), rel=1e-14)
 
 
 @pytest.mark.usefixtures("lanczos")

@@ -6,20 +6,27 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.bounds.interpolant import Interpolant, interpolant
+from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
+from lnkernel.bounds.problem import Problem, problem
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_data, as_inputs, as_number
+from lnkernel.check import as_inputs, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.memory import demand_memory
+from lnkernel.gp.posterior import Posterior
+from lnkernel.gp.traced import TracedPosterior
 from lnkernel.gram.kernel import ntk
 from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.types import MorePoints, Points, Targets, Values
+
+if TYPE_CHECKING:
+    from lnkernel.bounds.certified.certificate import Certificate
 
 ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formulas differ by no more
 
@@ -49,7 +56,7 @@ class Bound:
         is_theorem: whether $|E f(x)| \le$ value is proved.
         certified: whether rounding errors are accounted for rigorously as well.
         noise: the variance that was added to the diagonal.
-        certificate: what can be saved and verified, or None.
+        certificate: a `Certificate`, which can be saved and verified, or None.
 
     >>> import lnkernel as lnk
     >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.0])
@@ -69,7 +76,7 @@ class Bound:
     is_theorem: bool
     certified: bool
     noise: float
-    certificate: Any = field(repr=False)
+    certificate: Certificate | None = field(repr=False)
     sup: SupDiagonal = field(repr=False)
     dimension: int = field(repr=False)
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
@@ -92,7 +99,7 @@ class Bound:
         """n·max|y|·C/λ_min, the product of the norms of Θ(x, X), of the inverse, and of y."""
         return _formula("norms", self.C, self.lambda_min, self.n, self.max_abs_y)
 
-    def at(self, x: Any) -> Any:
+    def at(self, x: MorePoints) -> Values:
         r"""The bound at points x (m, d): $\sqrt{\Theta(x,x)\;a^T\Theta a}$, (m,), float64.
 
         It is in float64, also where the bound for all x is certified.
@@ -115,9 +122,9 @@ class Bound:
 
 
 def bound(
-    arch: Node,
-    X: Any,
-    y: Any,
+    arch: Node | Posterior | TracedPosterior,
+    X: Points | None = None,
+    y: Targets | None = None,
     s: str | float = "sharp",
     noise: float = 0.0,
     certify: bool = False,
@@ -126,7 +133,9 @@ def bound(
     every x: how large the expected output of the trained network can be, anywhere.
 
     Args:
-        arch: the network. Without a normalisation the bound is infinite.
+        arch: the network; without a normalisation the bound is infinite. Or its `posterior` with
+            kernel="ntk", whose data and noise are meant then: X and y are left out, and the
+            Gram matrix is not computed again.
         X: inputs, (n, d).
         y: targets, (n,) or (n, k); the bound holds for each output.
         s: "sharp", $n\sqrt{n\lambda_{\min}/C}$, which gives $\max|y|\sqrt{Cn/\lambda_{\min}}$;
@@ -144,17 +153,20 @@ def bound(
     >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), X, np.sin(X[:, 0]))
     >>> round(float(b), 1), round(b.rkhs, 2), round(b.C, 2), b.is_theorem
     (1377.7, 27.05, 3.03, True)
+    >>> post = lnk.posterior(lnk.mlp(hidden=2, norm="first"), X, np.sin(X[:, 0]))
+    >>> lnk.bound(post).rkhs == b.rkhs
+    True
     """
     form, factor = _checked_s(s)
-    noise = _checked_noise(noise)
-    data = as_data(X, y)
-    sup = sup_diagonal(arch)
+    asked = problem(arch, X, y, noise)
+    data, noise = asked.data, asked.noise
+    sup = sup_diagonal(asked.arch)
     if certify:
         refuse_duplicates(data)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
     else:
-        ingredients, certificate = _in_float64(sup, interpolant(sup.arch, data, noise)), None
+        ingredients, certificate = _in_float64(sup, _solved(sup.arch, asked)), None
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
     n = len(data.x)
     value = _formula(form, C, lam, n, largest, factor)
@@ -190,6 +202,12 @@ def bound(
 Ingredients = tuple[float, float, float, float, float, float]
 
 
+def _solved(arch: Node, asked: Problem) -> Interpolant:
+    if asked.fit is not None:
+        return interpolant_of(asked.fit)
+    return interpolant(arch, asked.data, asked.noise)
+
+
 def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
     native = fit.largest * math.sqrt(float(fit.quadratic.max()))
     rkhs = math.sqrt(sup.value) * native if native else 0.0
@@ -198,7 +216,7 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 
 def _certified(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: float
-) -> tuple[Ingredients, SupDiagonal, Any]:
+) -> tuple[Ingredients, SupDiagonal, Certificate]:
     if noise:
         raise InputError(
             "certify",
@@ -260,7 +278,7 @@ def _up(value: float) -> float:
     return value * (1 + ULPS)
 
 
-def _checked_s(s: Any) -> tuple[str, float | None]:
+def _checked_s(s: object) -> tuple[str, float | None]:
     """The form's name, and the factor if it is a number."""
     if isinstance(s, str) and s in FORMULAS:
         return s, None
@@ -271,15 +289,6 @@ def _checked_s(s: Any) -> tuple[str, float | None]:
     if not 0 < factor < math.inf:
         raise InputError("s", "a positive, finite number", repr(s), names)
     return "given", factor
-
-
-def _checked_noise(noise: Any) -> float:
-    variance = as_number(noise)
-    if variance is None or not 0 <= variance < math.inf:
-        raise InputError(
-            "noise", "a number, 0 or more", repr(noise), "It is a variance; 0 interpolates the data"
-        )
-    return variance
 
 
 def _warn(factor: float | None, C: float, lam: float, n: int) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.check import Data
 from lnkernel.errors import UnresolvedEigenvalueError
-from lnkernel.gp.cholesky import Cholesky, restored
-from lnkernel.gp.fit import diagonal, fit
+from lnkernel.gp.cholesky import Cholesky
+from lnkernel.gp.fit import Fit, diagonal, fit
 from lnkernel.gp.spectrum import Eigenvalue, resolution, smallest_eigenvalue
 
 
@@ -27,16 +27,24 @@ class Interpolant:
 
 
 def interpolant(arch: Node, data: Data, noise: float) -> Interpolant:
-    """One matrix in memory: it is factorised in place, restored, and given to the eigensolver."""
-    made = fit(arch, "ntk", data.x, data.y, noise)
-    largest = float(np.abs(data.y).max())
-    a = made.factor.solve(data.y / largest if largest else data.y)
+    """From the data. One matrix in memory: the eigensolver works in that of the factor."""
+    return _interpolant(fit(arch, "ntk", data.x, data.y, noise), overwrite=True)
+
+
+def interpolant_of(made: Fit) -> Interpolant:
+    """From a fit with the NTK that others hold as well: it stays as it is."""
+    return _interpolant(made, overwrite=False)
+
+
+def _interpolant(made: Fit, overwrite: bool) -> Interpolant:
+    factor, y = made.factor, made.data.y
+    largest = float(np.abs(y).max())
+    a = factor.solve(y / largest if largest else y)
     # Θa itself, and not (Θ + noise I)a - noise a, which cancels where the noise is large
-    theta = Cholesky(made.factor.both, diagonal(made.kernel, data.x))
+    theta = Cholesky(factor.both, diagonal(made.kernel, made.data.x))
     quadratic = (a * theta.times(a)).sum(axis=0)
-    gram = restored(made.factor)  # the factor is gone from here on
-    resolved = resolution(gram)
-    least = smallest_eigenvalue(gram, overwrite=True)
+    resolved = resolution(factor)
+    least = smallest_eigenvalue(factor, overwrite=overwrite)
     if least.value < resolved:
-        raise UnresolvedEigenvalueError(len(data.x), least.value, resolved)
+        raise UnresolvedEigenvalueError(len(y), least.value, resolved)
     return Interpolant(largest, a, np.maximum(quadratic, 0.0), least)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.check import Data, as_data, as_number
 from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
 from lnkernel.gram.kernel import Kernel, ntk
+from lnkernel.types import Points, Targets
 
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
 TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
@@ -54,7 +54,7 @@ class Witness:
         return self.explanation
 
 
-def diverging_witness(arch: Node, X: Any, y: Any, above: float = 1e6) -> Witness:
+def diverging_witness(arch: Node, X: Points, y: Targets, above: float = 1e6) -> Witness:
     r"""An input x at which $|\Theta(x,X)\,\Theta(X,X)^{-1}y|$ exceeds `above`.
 
     The mean is followed along rays: through the data points, their sums and differences, the
@@ -200,7 +200,7 @@ def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:
     return sup.value, bound(sup.arch, data.x, data.y).rkhs
 
 
-def _checked_above(above: Any) -> float:
+def _checked_above(above: object) -> float:
     number = as_number(above)
     if number is None or not 0 < number < math.inf:
         raise InputError("above", "a positive, finite number", repr(above), "Write e.g. above=1e6")

@@ -63,10 +63,12 @@ def _computed(arch: Node, data: TrainingData, options: argparse.Namespace) -> tu
         SingularGramError,
         UnresolvedEigenvalueError,
     )
+    from lnkernel.gp.posterior import concrete_posterior
 
     try:
-        b = bound(arch, data.X, data.y, noise=data.noise, certify=options.certify)
-        return b, along_principal_direction(arch, data, b)
+        post = concrete_posterior(arch, data.X, data.y, noise=data.noise)
+        b = bound(post, certify=options.certify)
+        return b, along_principal_direction(post, data, b)
     except (DuplicateInputsError, SingularGramError, UnresolvedEigenvalueError) as problem:
         raise by_lines(problem, data, options) from None
 

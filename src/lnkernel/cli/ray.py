@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.arch import Node
 from lnkernel.bounds import Bound
 from lnkernel.bounds.digits import at_most
 from lnkernel.cli.training_data import TrainingData
+from lnkernel.gp.posterior import Posterior
 
 NEAREST, FARTHEST, PER_DECADE = 1e-2, 1e6, 24
 BLUE, GREEN, ORANGE, GREY = "#0072b2", "#009e73", "#d55e00", "#666666"
@@ -49,10 +49,8 @@ class Ray:
         return float(np.abs(self.mean[:, -1]).max())
 
 
-def along_principal_direction(arch: Node, data: TrainingData, b: Bound) -> Ray:
+def along_principal_direction(post: Posterior, data: TrainingData, b: Bound) -> Ray:
     """From a hundredth of the data's spread out to a million times it."""
-    from lnkernel.gp.posterior import posterior
-
     centroid = data.X.mean(axis=0)
     _, singular, rows = np.linalg.svd(data.X - centroid, full_matrices=False)
     direction = rows[0] * np.sign(rows[0][np.abs(rows[0]).argmax()])
@@ -62,7 +60,7 @@ def along_principal_direction(arch: Node, data: TrainingData, b: Bound) -> Ray:
     distances = np.geomspace(NEAREST, FARTHEST, round(decades * PER_DECADE) + 1)
     steps = np.stack([distances, -distances]).reshape(-1, 1) * spread
     points = centroid + steps * direction
-    mean = np.asarray(posterior(arch, data.X, data.y, noise=b.noise).mean(points))
+    mean = np.asarray(post.mean(points))
     at = np.asarray(b.at(points))
     shape = (2, len(distances))
     return Ray(

@@ -19,7 +19,7 @@ from lnkernel.experiments.report import Report
 from lnkernel.experiments.tables import write_table
 from lnkernel.experiments.variants import INITIALISATION, VARIANTS, Variant
 from lnkernel.finite import train_ensemble
-from lnkernel.gp.posterior import posterior
+from lnkernel.gp.posterior import concrete_posterior
 
 POINTS = np.linspace(-5, 5, 100)
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -160,10 +160,10 @@ def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: Plan) -> dict[str, 
 
 
 def _limit(arch: Node, y: np.ndarray, x: np.ndarray) -> dict[str, Any]:
-    X = POINTS[:, None]
-    made = bound(arch, X, y)
+    post = concrete_posterior(arch, POINTS[:, None], y)
+    made = bound(post)
     found = {name: getattr(made, name) for name in ("rkhs", "sharp", "C", "lambda_min")}
-    return {"mean": posterior(arch, X, y).mean(x[:, None]), **found}
+    return {"mean": post.mean(x[:, None]), **found}
 
 
 def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:

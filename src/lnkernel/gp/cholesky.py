@@ -7,6 +7,7 @@ one alone; with the old diagonal kept aside, both $L$ and $A$ live on in the mem
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,17 @@ class Cholesky:
     def log_determinant(self) -> float:
         """log det A."""
         return 2 * float(np.log(np.diagonal(self.both)).sum())
+
+    def frobenius(self) -> float:
+        """The Frobenius norm of A. LAPACK's function does not overflow, and nor does `hypot`."""
+        norm = scipy.linalg.lapack.dlange
+        above = (
+            norm("F", np.triu(self.both[start : start + _ROWS, start:], 1).T)
+            for start in range(0, len(self.both), _ROWS)
+        )
+        return math.hypot(
+            norm("F", self.diagonal[:, None]), *(math.sqrt(2) * part for part in above)
+        )
 
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), without refinement."""

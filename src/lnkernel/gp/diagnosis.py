@@ -1,16 +1,16 @@
-"""Why a Gram matrix has no factor: its smallest eigenvalue and the inputs that are to blame."""
+"""The diagnosis of a Gram matrix without a factor: its smallest eigenvalue, and the inputs to blame."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import scipy
 
 from lnkernel.errors import SingularGramError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.spectrum import EPS, KERNEL_ERROR, resolution, smallest_eigenvalue
 
 _ROWS = 1024  # worked on at a time
+_TINY = 1e-150  # a distance of inputs up to 1 whose square is not zero
 _CONSTANT = 1e-6  # relative spread of a diagonal up to which it counts as constant
 
 
@@ -55,53 +55,45 @@ def singular(gram: np.ndarray, x: np.ndarray) -> SingularGramError:
 
 
 def most_alike(gram: np.ndarray, diagonal: np.ndarray) -> tuple[int, int, float] | None:
-    """The pair with the largest normalised kernel, and how much this is short of 1."""
-    root = np.sqrt(diagonal)
-
-    def likeness(rows: slice) -> np.ndarray:
-        return np.asarray(gram[rows] / root[rows, None] / root)
-
-    found = _largest(len(gram), likeness)
-    if found is None:
-        return None
-    i, j = found
-    return i, j, 1 - float(gram[i, j] / root[i] / root[j])
-
-
-def nearest(x: np.ndarray) -> tuple[int, int, float] | None:
-    """The two inputs next to each other, and their distance."""
-    power = int(np.frexp(np.abs(x).max())[1])
-    plain = np.ldexp(x, -power)  # no square overflows, and no digit is lost
-    centred = plain - plain.mean(axis=0)
-    squares = (centred * centred).sum(axis=1)
-
-    def closeness(rows: slice) -> np.ndarray:
-        return np.asarray(2 * centred[rows] @ centred.T - squares[rows, None] - squares)
-
-    def exactly(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return -np.linalg.norm(plain[i] - plain[j], axis=1)
-
-    found = _largest(len(x), closeness, exactly)
-    if found is None:
-        return None
-    i, j = found
-    return i, j, float(np.ldexp(np.linalg.norm(plain[i] - plain[j]), power))
-
-
-def _largest(n: int, block: Any, exactly: Any = None) -> tuple[int, int] | None:
-    """The pair i < j of the largest entry of a symmetric matrix given by blocks of rows.
-
-    The best partner of every row is found first; if `exactly` is given, it decides among them.
-    """
+    """The pair i < j with the largest normalised kernel, and how much this is short of 1."""
+    n, root = len(gram), np.sqrt(diagonal)
     if n < 2:
         return None
     partners, values = np.empty(n, dtype=int), np.empty(n)
     for start in range(0, n, _ROWS):
         rows = slice(start, min(start + _ROWS, n))
-        entries = block(rows)
-        here = np.arange(len(entries))
-        entries[here, here + start] = -np.inf
-        partners[rows] = entries.argmax(axis=1)
-        values[rows] = entries[here, partners[rows]]
-    best = int(np.argmax(values if exactly is None else exactly(np.arange(n), partners)))
-    return min(best, int(partners[best])), max(best, int(partners[best]))
+        likeness = gram[rows] / root[rows, None] / root
+        here = np.arange(len(likeness))
+        likeness[here, here + start] = -np.inf
+        partners[rows] = likeness.argmax(axis=1)
+        values[rows] = likeness[here, partners[rows]]
+    best = int(values.argmax())
+    i, j = sorted((best, int(partners[best])))
+    return i, j, 1 - float(gram[i, j] / root[i] / root[j])
+
+
+def nearest(x: np.ndarray) -> tuple[int, int, float] | None:
+    """The two inputs i < j next to each other, and their distance."""
+    if len(x) < 2:
+        return None
+    power = int(np.frexp(np.abs(x).max())[1])
+    plain = np.ldexp(x, -power)  # no square overflows, and no digit is lost
+    # Two neighbours of itself, because the first is the point or its equal. In hundreds of
+    # dimensions a tree rules little out, unless it knows how near the nearest are at most.
+    within = max(_near_along_a_line(plain) * (1 + 1e-9), _TINY)
+    distances, neighbours = scipy.spatial.KDTree(plain).query(
+        plain, k=2, distance_upper_bound=within
+    )
+    best = int(distances[:, 1].argmin())
+    first, second = map(int, neighbours[best])
+    i, j = sorted((best, second if first == best else first))
+    return i, j, float(np.ldexp(np.linalg.norm(plain[i] - plain[j]), power))
+
+
+def _near_along_a_line(x: np.ndarray) -> float:
+    """The least distance of inputs that come one after the other in a random direction.
+
+    It is at least that of the nearest, and mostly theirs if they nearly coincide.
+    """
+    order = np.argsort(x @ np.random.default_rng(0).standard_normal(x.shape[1]))
+    return float(np.linalg.norm(np.diff(x[order], axis=0), axis=1).min())

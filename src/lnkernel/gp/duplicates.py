@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lnkernel.check import Data, as_data
 from lnkernel.errors import DuplicateInputsError
 from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.types import DifferentPoints, Outputs, Points, Targets
 
 
 def groups_of_equals(x: np.ndarray) -> list[list[int]]:
-    """The indices of each different point, in the order of their first occurrence."""
-    groups: dict[bytes, list[int]] = {}
-    plain = np.ascontiguousarray(x) + 0.0  # -0.0 is 0.0, and then equal numbers are equal bytes
-    for index, row in enumerate(plain):
-        groups.setdefault(row.tobytes(), []).append(index)
-    return list(groups.values())
+    """The indices of each different point, in the order of their first occurrence.
+
+    NumPy compares numbers, so -0.0 equals 0.0, and sorts; the order comes from the first indices.
+    """
+    _, firsts, which, counts = np.unique(
+        x, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    together = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(counts)[:-1])
+    return [together[group].tolist() for group in np.argsort(firsts)]
 
 
 def refuse_duplicates(data: Data) -> None:
@@ -28,7 +30,7 @@ def refuse_duplicates(data: Data) -> None:
         raise DuplicateInputsError(repeated, agree)
 
 
-def merge_duplicates(X: Any, y: Any) -> tuple[Any, Any]:
+def merge_duplicates(X: Points, y: Targets) -> tuple[DifferentPoints, Outputs]:
     r"""Every different point of X once, with the mean of its targets: $(X', y')$.
 
     The order is that of the first occurrences. Gram matrices of the result are not singular

@@ -1,4 +1,4 @@
-r"""Training in time: what gradient descent has made of the targets when it is stopped.
+r"""Training in time: what infinitely wide networks output when their training is stopped.
 
 In the limit of infinite width the network stays linear in its parameters, and descent on the
 loss $\frac12\sum_i (f(x_i) - y_i)^2$ gives $f_t(x) = f_0(x) + \Theta(x, X)\,\alpha_t$ with
@@ -7,39 +7,24 @@ loss $\frac12\sum_i (f(x_i) - y_i)^2$ gives $f_t(x) = f_0(x) + \Theta(x, X)\,\al
 
 from $\alpha = 0$, so $\alpha = \varphi(A)\,(y - f_0(X))$ with the filter $\varphi$ below (Jacot et al.
 2018; Lee et al. 2019). $A = \Theta(X, X)$, or $\Theta(X, X) + \mathrm{noise} \cdot I$, where the loss has
-the ridge term $\frac{\mathrm{noise}}{2}\,|\theta - \theta_0|^2$.
+the ridge term $\frac{\mathrm{noise}}{2}\,|\theta - \theta_0|^2$. A network trained to convergence has
+$\varphi(\lambda) = 1/\lambda$, so the predictions below are those of `Posterior` as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
-from lnkernel.gp.cholesky import Cholesky, full_copy
+from lnkernel.check import as_inputs
+from lnkernel.gp import traced
+from lnkernel.gp.fit import Fit, Solver
+from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
+from lnkernel.types import Covariance, MorePoints, Outputs, Values
 
 Filter = Callable[[np.ndarray], np.ndarray]
-
-
-class Eigen(NamedTuple):
-    """The eigenvalues of A, in ascending order, and its eigenvectors, in columns."""
-
-    values: np.ndarray
-    vectors: np.ndarray
-
-    def applied(self, to_eigenvalue: Filter, b: np.ndarray) -> np.ndarray:
-        """phi(A) b."""
-        weights = to_eigenvalue(self.values)[:, None]
-        return np.asarray(self.vectors @ (weights * (self.vectors.T @ b)))
-
-
-def eigen(factor: Cholesky) -> Eigen:
-    values, vectors = scipy.linalg.eigh(
-        full_copy(factor), driver="evd", overwrite_a=True, check_finite=False
-    )
-    return Eigen(values, vectors)
 
 
 def gradient_flow(time: float) -> Filter:
@@ -71,3 +56,53 @@ def gradient_descent(steps: int, learning_rate: float) -> Filter:
 def _divided(x: np.ndarray, values: np.ndarray, at_zero: float) -> np.ndarray:
     zero = values == 0
     return np.where(zero, at_zero, x / np.where(zero, 1.0, values))
+
+
+# ---------------------------------------------------------------- predictions
+
+
+def mean(fit: Fit, coefficients: np.ndarray, x: MorePoints) -> Outputs:
+    """kernel(x, X) coefficients at the points x (m, d): (m,) or (m, k)."""
+    if is_traced(x) or inside_jit():
+        return traced.mean(fit, coefficients, x)
+    was_on = x64_is_on()
+    values = fit.mean(coefficients, as_inputs(x, fit.data.x.shape[1]))
+    return handed_out(values[:, 0] if fit.data.one_output else values, was_on)
+
+
+def ensemble_variance(fit: Fit, solver: Solver, x: MorePoints) -> Values:
+    """The variance of trained networks' outputs over random initialisations: (m,)."""
+    was_on = x64_is_on()
+    points = as_inputs(x, fit.data.x.shape[1])
+    return handed_out(fit.ensemble_variance(solver, points), was_on)
+
+
+def ensemble_covariance(fit: Fit, solver: Solver, x: MorePoints) -> Covariance:
+    """The covariance of those outputs for all pairs of points: (m, m)."""
+    was_on = x64_is_on()
+    points = as_inputs(x, fit.data.x.shape[1])
+    return handed_out(fit.ensemble_covariance(solver, points), was_on)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stopped:
+    """Infinitely wide networks whose training was stopped. `Posterior.at` and `.after` make it."""
+
+    _fit: Fit
+    _solver: Solver
+    _said: str  # whose training, and when
+
+    def __repr__(self) -> str:
+        return f"Stopped({self._said})"
+
+    def mean(self, x: MorePoints) -> Outputs:
+        """The mean of the networks' outputs at the points x (m, d): (m,) or (m, k), float64."""
+        return mean(self._fit, self._solver(self._fit.data.y), x)
+
+    def ensemble_variance(self, x: MorePoints) -> Values:
+        """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
+        return ensemble_variance(self._fit, self._solver, x)
+
+    def ensemble_covariance(self, x: MorePoints) -> Covariance:
+        """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
+        return ensemble_covariance(self._fit, self._solver, x)

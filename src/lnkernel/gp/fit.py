@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,10 +14,11 @@ from lnkernel.check import Data, as_data
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
-from lnkernel.gp.dynamics import Eigen, eigen
 from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
+from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
+from lnkernel.types import Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
 
@@ -107,7 +107,9 @@ class Fit:
         return np.concatenate([matrix(prior, some, x) @ weights for some in self.blocks(x)])
 
 
-def fit(arch: Node, which: str, X: Any, y: Any, noise: float, mean_first: bool = False) -> Fit:
+def fit(
+    arch: Node, which: str, X: Points, y: Targets, noise: float, mean_first: bool = False
+) -> Fit:
     """Check the data, make the Gram matrix and factorise it in place.
 
     With `mean_first` in single precision, where that will do for the mean, and then in float64

@@ -1,4 +1,4 @@
-r"""Linear systems of a Gram matrix, solved to full accuracy by a factor in single precision.
+r"""Linear systems of a Gram matrix in mixed precision: a factor in float32, residuals in float64.
 
 Factorising is most of the work, and takes less time in float32. The factor, of a matrix
 $M$ near $A$, only guides the way: residuals are those of $A$, in float64, and every step

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,22 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.check import as_inputs
 from lnkernel.errors import InputError, LearningRateError
-from lnkernel.gp import predictions, traced
-from lnkernel.gp.dynamics import Filter, gradient_descent, gradient_flow
+from lnkernel.gp import dynamics, traced
+from lnkernel.gp.dynamics import Filter, Stopped, gradient_descent, gradient_flow
 from lnkernel.gp.fit import Fit, fit
-from lnkernel.gp.stopped import Stopped
+from lnkernel.gp.traced import TracedPosterior
 from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
+from lnkernel.types import (
+    Covariance,
+    Key,
+    MorePoints,
+    Number,
+    Outputs,
+    Points,
+    Samples,
+    Targets,
+    Values,
+)
 
 KERNELS = ("ntk", "nngp")
 
@@ -49,7 +59,7 @@ class Posterior:
             f"noise={self._fit.noise})"
         )
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: MorePoints) -> Outputs:
         r"""$k(x, X)\,A^{-1} y$ at the points x (m, d): (m,) or, for several outputs, (m, k); float64.
 
         For the NTK without noise it is the mean, over random initialisations, of the outputs of
@@ -60,9 +70,9 @@ class Posterior:
         >>> post.mean([[2.0], [1e9]]).round(3).tolist()      # bounded, by LayerNorm
         [1.0, 1.038]
         """
-        return predictions.mean(self._fit, self._fit.coefficients, x)
+        return dynamics.mean(self._fit, self._fit.coefficients, x)
 
-    def variance(self, x: Any) -> Any:
+    def variance(self, x: MorePoints) -> Values:
         r"""$k(x, x) - k(x, X)\,A^{-1} k(X, x)$ at the points x (m, d): (m,), float64.
 
         It is the variance of the noiseless function under the Gaussian-process prior with
@@ -75,12 +85,12 @@ class Posterior:
         >>> post.variance([[2.0], [0.0]]).round(3).tolist()     # none at the data
         [0.0, 0.643]
         """
-        if predictions.is_in_jax(x):
+        if is_traced(x) or inside_jit():
             return traced.variance(self._fit, x)
         was_on = x64_is_on()
         return handed_out(self._fit.variance(self._inputs(x)), was_on)
 
-    def std(self, x: Any) -> Any:
+    def std(self, x: MorePoints) -> Values:
         """The square root of `variance`: (m,), float64.
 
         >>> import lnkernel as lnk
@@ -91,7 +101,7 @@ class Posterior:
         variance = self.variance(x)
         return jnp.sqrt(variance) if isinstance(variance, jax.Array) else np.sqrt(variance)
 
-    def covariance(self, x: Any) -> Any:
+    def covariance(self, x: MorePoints) -> Covariance:
         r"""$k(x, x') - k(x, X)\,A^{-1} k(X, x')$ for all pairs of the points x: (m, m), float64.
 
         >>> import numpy as np, lnkernel as lnk
@@ -103,7 +113,7 @@ class Posterior:
         was_on = x64_is_on()
         return handed_out(self._fit.covariance(self._inputs(x)), was_on)
 
-    def sample(self, key: Any, x: Any, shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: Key, x: MorePoints, shape: tuple[int, ...] = ()) -> Samples:
         r"""Functions drawn from the Gaussian process, at the points x: (\*shape, m) or
         (\*shape, m, k), float64.
 
@@ -126,7 +136,7 @@ class Posterior:
             normal = np.asarray(jax.random.normal(key, (*shape, *mean.shape), jnp.float64))
         return handed_out(self._columns(mean + root @ normal), was_on)
 
-    def log_marginal_likelihood(self) -> Any:
+    def log_marginal_likelihood(self) -> float:
         r"""$\log p(y \mid X) = -\frac12 y^T A^{-1} y - \frac12 \log\det A - \frac n2 \log 2\pi$,
         summed over the outputs.
 
@@ -141,7 +151,7 @@ class Posterior:
         misfit = float(np.einsum("ik,ik->", y, self._fit.coefficients))
         return -0.5 * (misfit + k * (factor.log_determinant() + n * math.log(2 * math.pi)))
 
-    def ensemble_variance(self, x: Any) -> Any:
+    def ensemble_variance(self, x: MorePoints) -> Values:
         r"""The variance, over random initialisations, of the output at x (m, d) of infinitely wide
         networks trained to convergence: (m,), float64; the same for every output.
 
@@ -158,9 +168,9 @@ class Posterior:
         >>> post.ensemble_variance([[2.0], [-1.0]]).round(3).tolist()     # they agree at the data
         [0.0, 0.96]
         """
-        return predictions.ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
+        return dynamics.ensemble_variance(self._fit, self._fit.factor.solve_roughly, x)
 
-    def ensemble_covariance(self, x: Any) -> Any:
+    def ensemble_covariance(self, x: MorePoints) -> Covariance:
         """The covariance of those outputs for all pairs of the points x: (m, m), float64.
 
             K(x, x') - w K(X, x') - K(x, X) w'^T + w K(X, X) w'^T
@@ -171,9 +181,9 @@ class Posterior:
         >>> bool(np.allclose(np.diagonal(post.ensemble_covariance(x)), post.ensemble_variance(x)))
         True
         """
-        return predictions.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
+        return dynamics.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
 
-    def at(self, t: Any) -> Stopped:
+    def at(self, t: Number) -> Stopped:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).
 
         The loss is $\frac12\sum_i (f(x_i) - y_i)^2$, so that $\dot f = -\Theta\,(f - y)$ at the data:
@@ -194,7 +204,7 @@ class Posterior:
             return Stopped(self._fit, self._fit.solver.solve, f"{self!r} at t = {time}")
         return self._stopped(gradient_flow(time), f"at t = {time}")
 
-    def after(self, steps: Any, learning_rate: Any) -> Stopped:
+    def after(self, steps: int, learning_rate: Number) -> Stopped:
         r"""Networks after so many steps of gradient descent on $\frac12\sum_i (f(x_i) - y_i)^2$:
 
             mean(x) = k(x, X) A^-1 (1 - (1 - learning_rate A)^steps) y.
@@ -234,14 +244,16 @@ class Posterior:
         eigen = self._fit.eigen
         return Stopped(self._fit, lambda b: eigen.applied(to_eigenvalue, b), f"{self!r} {said}")
 
-    def _inputs(self, x: Any) -> np.ndarray:
+    def _inputs(self, x: MorePoints) -> np.ndarray:
         return as_inputs(x, self._fit.data.x.shape[1])
 
-    def _columns(self, values: Any) -> Any:
+    def _columns(self, values: np.ndarray) -> np.ndarray:
         return values[..., 0] if self._fit.data.one_output else values
 
 
-def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0) -> Any:
+def posterior(
+    arch: Node, X: Points, y: Targets, kernel: str = "ntk", noise: Number = 0.0
+) -> Posterior | TracedPosterior:
     r"""The posterior of an infinitely wide network given data, with $A = k(X, X) + \mathrm{noise}\cdot I$:
 
         mean(x) = k(x, X) A^-1 y,    variance(x) = k(x, x) - k(x, X) A^-1 k(X, x).
@@ -272,17 +284,28 @@ def posterior(arch: Node, X: Any, y: Any, kernel: str = "ntk", noise: Any = 0.0)
     >>> post.std(x[:2]).round(6).tolist()
     [0.0, 0.0]
     """
-    if kernel not in KERNELS:
-        raise InputError("kernel", '"ntk" or "nngp"', repr(kernel), 'The default is "ntk"')
     if is_traced(arch, X, y, noise) or inside_jit():
-        return traced.posterior(arch, X, y, kernel, noise)
+        return traced.posterior(arch, X, y, _known(kernel), noise)
+    return concrete_posterior(arch, X, y, kernel, noise)
+
+
+def concrete_posterior(
+    arch: Node, X: Points, y: Targets, kernel: str = "ntk", noise: Number = 0.0
+) -> Posterior:
+    """`posterior` of plain numbers, outside of the user's own JAX transformations."""
     variance = _number("noise", noise, "a variance, at least 0")
     if not 0 <= variance < math.inf:
         raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
-    return Posterior(fit(arch, kernel, X, y, variance, mean_first=True))
+    return Posterior(fit(arch, _known(kernel), X, y, variance, mean_first=True))
 
 
-def _number(name: str, value: Any, expected: str) -> float:
+def _known(kernel: str) -> str:
+    if kernel not in KERNELS:
+        raise InputError("kernel", '"ntk" or "nngp"', repr(kernel), 'The default is "ntk"')
+    return kernel
+
+
+def _number(name: str, value: object, expected: str) -> float:
     """A plain number out of whatever holds one."""
     if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0:
         value = value.item()

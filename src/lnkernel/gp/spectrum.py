@@ -1,22 +1,45 @@
-r"""The smallest eigenvalue of a Gram matrix, with its error, and what float64 can resolve.
+r"""The eigenvalues of a Gram matrix: all of them, or the smallest, with its error and what float64
+can resolve.
 
-Up to 5,000 points a symmetric eigensolver finds it, above that Lanczos on the factorised
+Up to 5,000 points a symmetric eigensolver finds the smallest, above that Lanczos on the factorised
 inverse, whose largest eigenvalue is $1/\lambda_{\min}$.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from lnkernel.gp.cholesky import cholesky_in_place
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restored
+from lnkernel.gp.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
 KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends
 DIRECT = 5000  # points up to which the eigensolver is used
 LANCZOS_TOLERANCE = 1e-8  # relative; the error that is left is measured and reported
+
+
+class Eigen(NamedTuple):
+    """The eigenvalues of A, in ascending order, and its eigenvectors, in columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def applied(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+        """phi(A) b, for a function phi of the eigenvalues and b of shape (n, k)."""
+        weights = phi(self.values)[:, None]
+        return np.asarray(self.vectors @ (weights * (self.vectors.T @ b)))
+
+
+def eigen(factor: Cholesky) -> Eigen:
+    """All eigenvalues and eigenvectors of the matrix that was factorised, from a copy of it."""
+    values, vectors = scipy.linalg.eigh(
+        full_copy(factor), driver="evd", overwrite_a=True, check_finite=False
+    )
+    return Eigen(values, vectors)
 
 
 class Eigenvalue(NamedTuple):
@@ -26,7 +49,7 @@ class Eigenvalue(NamedTuple):
     error: float
 
 
-def resolution(gram: np.ndarray) -> float:
+def resolution(gram: np.ndarray | Cholesky) -> float:
     r"""The size below which an eigenvalue of this Gram matrix is rounding noise in float64:
     $(n\,\varepsilon + 2\cdot 10^{-15})\,\mathrm{tr} A$.
 
@@ -39,21 +62,19 @@ def resolution(gram: np.ndarray) -> float:
     >>> f"{resolution(np.eye(4)):.4g}"
     '1.155e-14'
     """
-    return (len(gram) * EPS + KERNEL_ERROR) * float(np.trace(gram))
+    diagonal = gram.diagonal if isinstance(gram, Cholesky) else np.diagonal(gram)
+    return (len(diagonal) * EPS + KERNEL_ERROR) * float(diagonal.sum())
 
 
-def smallest_eigenvalue(
-    gram: np.ndarray, factor: np.ndarray | None = None, *, overwrite: bool = False
-) -> Eigenvalue:
+def smallest_eigenvalue(gram: np.ndarray | Cholesky, *, overwrite: bool = False) -> Eigenvalue:
     r"""$\lambda_{\min}$ of a symmetric matrix, with its error.
 
     It is returned however small it is: compare it with `resolution(gram)` before trusting it.
 
     Args:
-        gram: the matrix.
-        factor: its lower Cholesky factor, if there is one already (what stands above the
-            diagonal is not read). It is used above 5,000 points.
-        overwrite: whether `gram` may be used as work space. Otherwise it is copied.
+        gram: the matrix, or the matrix with its factor. Above 5,000 points the factor is used, and
+            nothing is copied.
+        overwrite: whether `gram` may be used as work space. Otherwise the matrix is copied.
 
     The error is $n\,\varepsilon\,\|A\|_F$ for the eigensolver, and for Lanczos that and the
     residual: $\|A^{-1}v - \mu v\| \le r$ for a unit vector $v$ says that $A^{-1}$ has an eigenvalue
@@ -64,10 +85,16 @@ def smallest_eigenvalue(
     >>> abs(value - 1) <= error < 1e-14
     True
     """
+    if isinstance(gram, Cholesky):
+        n = len(gram.diagonal)
+        if n > DIRECT:
+            return _by_lanczos(gram.both, n * EPS * gram.frobenius())
+        if overwrite:
+            return _by_eigensolver(restored(gram), overwrite=True)
+        demand_memory(n, 1, "A copy of the Gram matrix")
+        return _by_eigensolver(full_copy(gram), overwrite=True)
     if len(gram) <= DIRECT:
         return _by_eigensolver(gram, overwrite)
-    if factor is not None:
-        return _by_lanczos(factor, len(gram) * EPS * _frobenius(gram))
     return _by_shifted_lanczos(gram if overwrite else gram.copy())
 
 
@@ -99,10 +126,9 @@ def _by_lanczos(factor: np.ndarray, rounding: float) -> Eigenvalue:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     n = len(factor)
-    columns = factor if factor.flags.f_contiguous else np.asfortranarray(factor)
 
     def inverse(b: np.ndarray) -> np.ndarray:
-        solution, _ = scipy.linalg.lapack.dpotrs(columns, b, lower=1)
+        solution, _ = scipy.linalg.lapack.dpotrs(factor, b, lower=1)
         return np.asarray(solution).reshape(b.shape)
 
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)

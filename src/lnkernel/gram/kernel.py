@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,13 +17,12 @@ from lnkernel.errors import KernelOverflowError
 from lnkernel.gram import tiled, traced
 from lnkernel.gram.structure import Structure, dissect
 from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
-
-Array = Any
+from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A kernel of an architecture, as a function of points. `ntk`, `nngp` and `kernels` make it."""
+class _OfPoints:
+    """Kernels of an architecture, by name, as functions of points."""
 
     arch: Node
     which: tuple[str, ...]
@@ -32,17 +30,14 @@ class Kernel:
     def __post_init__(self) -> None:
         check_network(self.arch)
 
-    def __call__(self, x: Any, x2: Any = None) -> Any:
-        """The matrix of the kernel between the points x (n, d) and x2 (m, d): (n, m), float64.
-
-        Without x2 it is the symmetric Gram matrix of x, at half the cost.
-        """
+    def _matrices(self, x: Points, x2: MorePoints | None) -> tuple[Array, ...]:
+        """Those of all pairs, (n, m), one for each kernel."""
         if is_traced(self.arch, x, x2) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
             points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
-            return self._packed(self._selected(traced.matrix(self.arch, points, points2)))
+            return self._selected(traced.matrix(self.arch, points, points2))
         was_on = x64_is_on()
         with jax.enable_x64(True):
             points = as_points("x", x)
@@ -56,22 +51,22 @@ class Kernel:
                 out, *both = tiled.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
-            return self._packed(tuple(handed_out(k, was_on) for k in out))
+            return tuple(handed_out(k, was_on) for k in out)
 
-    def diagonal(self, x: Any) -> Any:
-        """The kernel of every point with itself: (n,), float64."""
+    def _diagonals(self, x: Points) -> tuple[Array, ...]:
+        """Those of every point with itself, (n,), one for each kernel."""
         if is_traced(self.arch, x) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
             self._check(points, points)
-            return self._packed(self._selected(traced.diagonal(self.arch, points)))
+            return self._selected(traced.diagonal(self.arch, points))
         was_on = x64_is_on()
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
             out = tiled.diagonal(self._program(points, points), points)
             _check_range("x", points, out)
-            return self._packed(tuple(handed_out(k, was_on) for k in out))
+            return tuple(handed_out(k, was_on) for k in out)
 
     def _program(self, x: Array, x2: Array) -> tiled.Program:
         structure, varying = self._dissected
@@ -95,8 +90,32 @@ class Kernel:
     def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
         return tuple(getattr(kernels, name) for name in self.which)
 
-    def _packed(self, values: tuple[Array, ...]) -> Any:
-        return values[0] if len(values) == 1 else Kernels(*values)
+
+class Kernel(_OfPoints):
+    """A kernel of an architecture, as a function of points. `ntk` and `nngp` make it."""
+
+    def __call__(self, x: Points, x2: MorePoints | None = None) -> Matrix:
+        """The matrix of the kernel between the points x (n, d) and x2 (m, d): (n, m), float64.
+
+        Without x2 it is the symmetric Gram matrix of x, at half the cost.
+        """
+        return self._matrices(x, x2)[0]
+
+    def diagonal(self, x: Points) -> Diagonal:
+        """The kernel of every point with itself: (n,), float64."""
+        return self._diagonals(x)[0]
+
+
+class KernelPair(_OfPoints):
+    """Both kernels of an architecture, as one function of points. `kernels` makes it."""
+
+    def __call__(self, x: Points, x2: MorePoints | None = None) -> Kernels:
+        """Both matrices between the points x (n, d) and x2 (m, d): each (n, m), float64."""
+        return Kernels(*self._matrices(x, x2))
+
+    def diagonal(self, x: Points) -> Kernels:
+        """Both kernels of every point with itself: each (n,), float64."""
+        return Kernels(*self._diagonals(x))
 
 
 def ntk(arch: Node) -> Kernel:
@@ -134,7 +153,7 @@ def nngp(arch: Node) -> Kernel:
     return Kernel(arch, ("nngp",))
 
 
-def kernels(arch: Node) -> Kernel:
+def kernels(arch: Node) -> KernelPair:
     r"""Both kernels in one pass, as `Kernels(nngp=K, ntk=Θ)`.
 
     Called like `ntk`.
@@ -145,7 +164,7 @@ def kernels(arch: Node) -> Kernel:
     >>> bool(abs(both(x).ntk / lnk.ntk(lnk.mlp())(x) - 1) < 1e-15)
     True
     """
-    return Kernel(arch, ("nngp", "ntk"))
+    return KernelPair(arch, ("nngp", "ntk"))
 
 
 def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:

@@ -11,7 +11,7 @@ from lnkernel.arch import Node
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
-from lnkernel.gp.posterior import posterior
+from lnkernel.gp.posterior import concrete_posterior
 
 
 def bound(
@@ -40,9 +40,9 @@ def bound(
     import matplotlib.pyplot as plt
 
     line = on_a_line(X, x)
-    made = bound_of(arch, X, y, noise=noise)
-    fit = posterior(arch, X, y, noise=noise)
-    mean, at = np.asarray(fit.mean(line[:, None])), np.asarray(made.at(line[:, None]))
+    post = concrete_posterior(arch, X, y, noise=noise)
+    made = bound_of(post)
+    mean, at = np.asarray(post.mean(line[:, None])), np.asarray(made.at(line[:, None]))
     ax = plt.gca() if ax is None else ax
     artists = {
         "at": ax.fill_between(line, -at, at, color="#0072b2", alpha=0.15, lw=0, label="bound at x"),

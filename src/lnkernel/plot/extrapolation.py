@@ -11,7 +11,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
-from lnkernel.gp.posterior import posterior
+from lnkernel.gp.posterior import concrete_posterior
 from lnkernel.plot.bound import on_a_line
 
 BLUE, AMBER = "#0072b2", "#e69f00"
@@ -62,8 +62,8 @@ def extrapolation(
     import matplotlib.pyplot as plt
 
     line = on_a_line(X, x)
-    made = bound_of(arch, X, y, noise=noise)
-    mean = np.asarray(posterior(arch, X, y, noise=noise).mean(line[:, None]))
+    post = concrete_posterior(arch, X, y, noise=noise)
+    made, mean = bound_of(post), np.asarray(post.mean(line[:, None]))
     bounds = {form: float(getattr(made, form)) for form in FORMS}
     ax = plt.gca() if ax is None else ax
     artists = draw_extrapolation(

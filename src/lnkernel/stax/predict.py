@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lnkernel.errors import InputError, MissingLayerError
-from lnkernel.gp.posterior import Posterior, posterior
+from lnkernel.gp.posterior import Posterior, concrete_posterior
 from lnkernel.gram.kernel import Kernel
 from lnkernel.stax.kernel import names_of, with_ntk
 from lnkernel.stax.triple import Layer
@@ -90,8 +90,7 @@ def gradient_descent_mse_ensemble(
     def fitted(which: str) -> Posterior:
         arch = (with_ntk(layer) if which == "ntk" else layer).arch
         mean = 1.0 if diag_reg_absolute_scale else np.mean(Kernel(arch, (which,)).diagonal(x_train))
-        post: Posterior = posterior(arch, x_train, y_train, which, diag_reg * float(mean))
-        return post
+        return concrete_posterior(arch, x_train, y_train, which, diag_reg * float(mean))
 
     def predict_fn(
         t: Any = None, x_test: Any = None, get: Any = None, compute_cov: bool = False

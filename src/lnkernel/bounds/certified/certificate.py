@@ -37,6 +37,7 @@ from lnkernel.bounds.certified.verdict import Finding, Verdict
 from lnkernel.check import as_data, as_points
 from lnkernel.errors import CertificateError
 from lnkernel.progress import Bar
+from lnkernel.types import Points, Targets
 
 FORMAT = 1
 LONG = 300  # points from which on a progress bar is shown
@@ -45,7 +46,8 @@ SLACK = 2.0**-36  # of y^T Theta^-1 y, so that another machine's rounding proves
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    r"""Proved numbers for the bound of one network and one data set. `certify_bound` makes it.
+    r"""Proved numbers for the bound of one network and one data set. `bound` with `certify=True`
+    makes it.
 
     Attributes:
         arch, X, y: the network and the data, exactly; y has shape (n, outputs).
@@ -58,6 +60,11 @@ class Certificate:
         rtol: how closely C was to be enclosed.
         made_with: the versions that made it.
         digest: of all the others, as they were when it was made.
+
+    >>> import lnkernel as lnk
+    >>> b = lnk.bound(lnk.mlp(norm="first"), [[1.0], [-1.0]], [1.0, 1.0], certify=True)
+    >>> round(b.certificate.rkhs_upper, 6), bool(b.certificate.verify())
+    (1.345085, True)
     """
 
     arch: Node
@@ -167,7 +174,7 @@ _NUMBERS = (
 
 
 def certify_bound(
-    arch: Node, X: Any, y: Any, rtol: float = RTOL, progress: bool | None = None
+    arch: Node, X: Points, y: Targets, rtol: float = RTOL, progress: bool | None = None
 ) -> Certificate:
     r"""Prove the bound on |f(x)| for every x, with all rounding errors accounted for.
 

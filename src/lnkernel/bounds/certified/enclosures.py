@@ -2,7 +2,7 @@ r"""The ingredients of the bound, each proved: $C$, $\lambda_{min}$ and $y^T\The
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,12 +13,13 @@ from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, q
 from lnkernel.bounds.certified.supremum import Enclosure, supremum
 from lnkernel.check import as_data, as_points, check_centred
 from lnkernel.errors import InputError
+from lnkernel.types import Points, Targets
 
 RTOL = 1e-8
 
 
 def sup_diagonal_enclosure(
-    arch: Node, rtol: float = RTOL, progress: Any = None
+    arch: Node, rtol: float = RTOL, progress: Callable[[float], object] | None = None
 ) -> tuple[Enclosure, float]:
     r"""$C = \sup_x \Theta(x, x)$, proved to lie between two numbers; and where.
 
@@ -43,7 +44,9 @@ def sup_diagonal_enclosure(
     return found.enclosure, found.norm
 
 
-def lambda_min_lower(arch: Node, X: Any, progress: Any = None) -> float:
+def lambda_min_lower(
+    arch: Node, X: Points, progress: Callable[[int], object] | None = None
+) -> float:
     r"""A number that $\lambda_{min}(\Theta(X, X))$ is proved not to be below.
 
     `progress` is a function that is called with the number of entries just enclosed, or None.
@@ -56,7 +59,7 @@ def lambda_min_lower(arch: Node, X: Any, progress: Any = None) -> float:
     return eigenvalue_floor(EnclosedGram(check_network(arch), x, progress))
 
 
-def quadratic_form_upper(arch: Node, X: Any, y: Any, lambda_low: float) -> float:
+def quadratic_form_upper(arch: Node, X: Points, y: Targets, lambda_low: float) -> float:
     r"""A number that $y^T \Theta(X, X)^{-1} y$ is proved not to exceed, for each column of y.
 
     Args:

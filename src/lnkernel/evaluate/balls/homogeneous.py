@@ -80,15 +80,12 @@ def _far_of_degree_1(m: arb) -> arb:
     By the mean value theorem at the midpoint: with the ball of θ in both terms, each layer
     would multiply its width by 1/θ.
     """
-    ctx.prec += GUARD
-    try:
+    with ctx.extraprec(GUARD):
         angle = 2 * m.sqrt().asin()
         middle = angle.mid()
         sine, cosine = middle.sin_cos()
         value = sine - middle * cosine + angle * angle.sin() * (angle - middle)
         return value / arb.pi()
-    finally:
-        ctx.prec -= GUARD
 
 
 # a few microseconds where the power series takes its most terms; the loss at MODERATE is within GUARD

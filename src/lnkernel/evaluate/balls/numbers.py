@@ -7,8 +7,7 @@ are (n, 1) or (1, n) and computed once, while the angles of their pairs are (n, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -20,15 +19,9 @@ Ball = Any  # a ball or an array of balls
 BITS = 128
 GUARD = 24  # bits more, inside of functions
 
-
-@contextmanager
-def working_precision(bits: int) -> Iterator[None]:
-    """Balls are rounded to this many bits inside; flint's own setting comes back behind it."""
-    before, ctx.prec = ctx.prec, bits
-    try:
-        yield
-    finally:
-        ctx.prec = before
+# Balls are rounded to so many bits inside `with working_precision(bits)`; flint's own setting comes
+# back behind it.
+working_precision = ctx.workprec
 
 
 def exact(number: Fraction | float | int) -> arb:

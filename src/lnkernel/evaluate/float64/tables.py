@@ -46,11 +46,8 @@ def _high_precision(build: Callable[..., Any]) -> Callable[..., Any]:
     def cached(*args: Any) -> Any:
         from flint import ctx
 
-        before, ctx.prec = ctx.prec, BITS
-        try:
+        with ctx.workprec(BITS):
             return build(*args)
-        finally:
-            ctx.prec = before
 
     return cached
 

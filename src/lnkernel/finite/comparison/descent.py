@@ -16,8 +16,8 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.check import Data
-from lnkernel.gp.dynamics import Eigen
 from lnkernel.gp.fit import matrix
+from lnkernel.gp.spectrum import Eigen
 from lnkernel.gram.kernel import nngp
 
 

@@ -19,7 +19,7 @@ from lnkernel.finite.comparison.row import Row
 from lnkernel.finite.comparison.width import Task, as_columns, as_spread, row_of
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
-from lnkernel.gp.posterior import posterior
+from lnkernel.gp.posterior import concrete_posterior
 from lnkernel.progress import counted
 
 
@@ -79,10 +79,10 @@ def compare(
     if isinstance(goal, bool) or not isinstance(goal, Real) or not 0 < goal < 1:
         raise InputError("goal", "a number between 0 and 1", repr(goal), "The default is 1e-4")
     precision = precision_of(dtype)
-    limit = posterior(arch, X, y)
+    limit = concrete_posterior(arch, X, y)
     data = limit._fit.data
     points = as_inputs(x_eval, data.x.shape[1], "x_eval")
-    limits = bound(arch, X, y)
+    limits = bound(limit)
     task = Task(
         arch,
         data,

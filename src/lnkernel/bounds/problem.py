@@ -1,0 +1,77 @@
+"""What a bound is asked of: a network and data, or a posterior, which has both."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from lnkernel.arch import Node
+from lnkernel.check import Data, as_data, as_number
+from lnkernel.errors import InputError
+from lnkernel.gp.fit import Fit
+from lnkernel.gp.posterior import Posterior
+from lnkernel.gp.traced import TracedPosterior
+from lnkernel.types import Points, Targets
+
+
+class Problem(NamedTuple):
+    """A network, its training data, and the factorised Gram matrix where there is one already."""
+
+    arch: Node
+    data: Data
+    noise: float
+    fit: Fit | None
+
+
+def problem(
+    arch: Node | Posterior | TracedPosterior, X: Points | None, y: Targets | None, noise: float
+) -> Problem:
+    """The arguments of `bound`, checked."""
+    if isinstance(arch, Posterior):
+        return _of_posterior(arch._fit, X, y, noise)
+    if isinstance(arch, TracedPosterior):
+        raise InputError(
+            "arch",
+            "a network, or a posterior of plain numbers",
+            "a posterior that JAX is transforming",
+            "Ask for the bound outside of jax.grad and jax.jit",
+        )
+    variance = as_number(noise)
+    if variance is None or not 0 <= variance < math.inf:
+        raise InputError(
+            "noise", "a number, 0 or more", repr(noise), "It is a variance; 0 interpolates the data"
+        )
+    if X is None or y is None:
+        raise InputError(
+            "X" if X is None else "y",
+            "the data that the network is trained on",
+            "None",
+            "Write bound(arch, X, y), or bound(post) with a posterior of the data",
+        )
+    return Problem(arch, as_data(X, y), variance, None)
+
+
+def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: float) -> Problem:
+    for name, given in (("X", X), ("y", y)):
+        if given is not None:
+            raise InputError(
+                name,
+                "no data beside a posterior, which has its own",
+                type(given).__name__,
+                'Write bound(post), with other arguments by name, as in bound(post, s="paper")',
+            )
+    if as_number(noise) not in (0.0, fit.noise):
+        raise InputError(
+            "noise",
+            f"nothing, because the posterior has its own, {fit.noise}",
+            repr(noise),
+            "Make another posterior with this noise",
+        )
+    if fit.which != "ntk":
+        raise InputError(
+            "arch",
+            'a posterior with kernel="ntk"',
+            f"one with kernel={fit.which!r}",
+            "The bound speaks of networks trained as a whole; make the posterior with the NTK",
+        )
+    return Problem(fit.arch, fit.data, fit.noise, fit)
