@@ -36,8 +36,7 @@ from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel, kernels, nngp, ntk
-
-__version__ = "0.1.0"
+from lnkernel.version import __version__ as __version__  # said twice: it is public
 
 __all__ = [
     "Abs",
