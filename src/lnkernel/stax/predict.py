@@ -12,7 +12,7 @@ import numpy as np
 from lnkernel.errors import InputError, MissingLayerError
 from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel
-from lnkernel.stax.kernel import names_of, with_ntk
+from lnkernel.stax.kernel import names_of
 from lnkernel.stax.triple import Layer
 
 KERNELS = ("nngp", "ntk")  # in the order of the namedtuple for get=None
@@ -88,7 +88,7 @@ def gradient_descent_mse_ensemble(
 
     @cache
     def fitted(which: str) -> Posterior:
-        arch = (with_ntk(layer) if which == "ntk" else layer).arch
+        arch = layer.stack.arch_with_ntk if which == "ntk" else layer.arch
         mean = 1.0 if diag_reg_absolute_scale else np.mean(Kernel(arch, (which,)).diagonal(x_train))
         post: Posterior = posterior(arch, x_train, y_train, which, diag_reg * float(mean))
         return post
@@ -110,7 +110,7 @@ def gradient_descent_mse_ensemble(
             )
         points = x_train if x_test is None else x_test
         rate = learning_rate / np.size(y_train)
-        made = [_predicted(fitted(name), name, t, rate, points, compute_cov) for name in names]
+        made = [_predict(fitted(name), name, t, rate, points, compute_cov) for name in names]
         if isinstance(get, str):
             return made[0]
         return namedtuple("Gaussians", names)(*made)
@@ -118,7 +118,7 @@ def gradient_descent_mse_ensemble(
     return predict_fn
 
 
-def _predicted(post: Posterior, which: str, t: Any, rate: float, x: Any, compute_cov: bool) -> Any:
+def _predict(post: Posterior, which: str, t: Any, rate: float, x: Any, compute_cov: bool) -> Any:
     """The mean, and the covariance if asked for; for an array of times stacked in its shape."""
     if t is None:
         spread = post.covariance if which == "nngp" else post.ensemble_covariance

@@ -16,7 +16,7 @@ from lnkernel.finite.build import Network, network
 from lnkernel.precision import is_traced, x64_is_on
 
 
-def initialised(
+def initialise(
     arch: Node, rng: Any, input_shape: Any, parameterization: str
 ) -> tuple[tuple[int, ...], Any]:
     """The shape of the output, and parameters as nested dictionaries of arrays."""
@@ -30,7 +30,7 @@ def initialised(
     return (points, output.shape[1]), nnx.to_pure_dict(nnx.state(made, nnx.Param))
 
 
-def applied(arch: Node, params: Any, inputs: Any, parameterization: str) -> Any:
+def apply(arch: Node, params: Any, inputs: Any, parameterization: str) -> Any:
     """The output of the twin with these parameters, in their precision."""
     shape = np.shape(inputs)
     if len(shape) != 2:
