@@ -73,9 +73,9 @@ def _check_that_all_are_used(options: argparse.Namespace) -> None:
 
 
 def _points_of_a_file(options: argparse.Namespace) -> np.ndarray:
-    from lnkernel.cli.table import named, read
+    from lnkernel.cli.table import read, split_names
 
-    columns = None if options.columns is None else named(options.columns)
+    columns = None if options.columns is None else split_names(options.columns)
     table = read(options.csv, columns, drop_nan=options.drop_nan)
     for each in table.notes:
         note(f"{options.csv}: {each}")

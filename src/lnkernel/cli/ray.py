@@ -12,7 +12,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.bounds import Bound
 from lnkernel.bounds.digits import at_most
-from lnkernel.cli.training_data import TrainingData
+from lnkernel.cli.training_data import CsvData
 
 NEAREST, FARTHEST, PER_DECADE = 1e-2, 1e6, 24
 BLUE, GREEN, ORANGE, GREY = "#0072b2", "#009e73", "#d55e00", "#666666"
@@ -49,7 +49,7 @@ class Ray:
         return float(np.abs(self.mean[:, -1]).max())
 
 
-def along_principal_direction(arch: Node, data: TrainingData, b: Bound) -> Ray:
+def along_principal_direction(arch: Node, data: CsvData, b: Bound) -> Ray:
     """From a hundredth of the data's spread out to a million times it."""
     from lnkernel.gp.posterior import posterior
 
@@ -75,7 +75,7 @@ def along_principal_direction(arch: Node, data: TrainingData, b: Bound) -> Ray:
     )
 
 
-def draw(ray: Ray, data: TrainingData, b: Bound, path: Path) -> None:
+def draw(ray: Ray, data: CsvData, b: Bound, path: Path) -> None:
     """|mean| over the distance, log by log, with the bound there and the bound for every x."""
     from matplotlib.figure import Figure
 

@@ -48,11 +48,11 @@ def protein(path: str | Path | None = None) -> Proteins:
     (1, 9)
     """
     if path is not None:
-        return _split(_numbers(locate.explicit("protein", path)))
+        return _split(_read_numbers(locate.require_file("protein", path)))
     file = locate.search(NAMES)
     if file is not None:
-        return _split(_verified(file))
-    fresh = locate.downloaded(URL, NAMES[1])
+        return _split(_read_verified(file))
+    fresh = locate.download(URL, NAMES[1])
     if fresh is None:
         raise MissingDataError(
             "protein",
@@ -62,15 +62,15 @@ def protein(path: str | Path | None = None) -> Proteins:
             "file itself: `lnkernel reproduce protein --data CASP.csv`",
         )
     try:
-        return _split(_verified(fresh))
+        return _split(_read_verified(fresh))
     except DataFileError:
         fresh.unlink()  # or every later run would find it
         raise
 
 
-def _verified(file: Path) -> np.ndarray:
+def _read_verified(file: Path) -> np.ndarray:
     """The table of a file that is to be UCI's."""
-    numbers = _numbers(file)
+    numbers = _read_numbers(file)
     found = hashlib.sha256(
         np.ascontiguousarray(np.delete(numbers, ROUNDED, axis=1), "<f8").tobytes()
     ).hexdigest()
@@ -88,7 +88,7 @@ def _split(numbers: np.ndarray) -> Proteins:
     return Proteins(numbers[:, 1:], numbers[:, 0])
 
 
-def _numbers(path: Path) -> np.ndarray:
+def _read_numbers(path: Path) -> np.ndarray:
     """The table (n, 10), from a CSV that may be compressed by gzip."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:

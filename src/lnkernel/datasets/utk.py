@@ -55,7 +55,7 @@ def utkface(path: str | Path | None = None) -> Faces:
     >>> faces.others.tolist(), faces.backbone
     ([False, True], 'identity')
     """
-    file = locate.search(NAMES) if path is None else locate.explicit("utkface", path)
+    file = locate.search(NAMES) if path is None else locate.require_file("utkface", path)
     if file is None:
         raise MissingDataError(
             "utkface",

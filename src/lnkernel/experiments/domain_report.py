@@ -32,7 +32,7 @@ def add_scores(
     folder.write_table("table", [result.row() for result in results])
     folder.write_table("seeds", by_seed(results, seeds))
     report.table(
-        [result.shown() for result in results],
+        [result.row_in_words() for result in results],
         f"R², mean ± standard error over {len(seeds)} seeds, each with a split and a start of "
         "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
     )

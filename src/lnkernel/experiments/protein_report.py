@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lnkernel.datasets import Proteins
 from lnkernel.experiments import domain_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice, add_scores
-from lnkernel.experiments.domains import Result, repeated
+from lnkernel.experiments.domains import Result, count_repeated
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.protein_plan import ProteinPlan
 from lnkernel.experiments.report import Report
@@ -58,7 +58,7 @@ def _setting(
 ) -> None:
     part = results[0].splits[0]
     few = "" if plan.most is None else " of them in a quick run"
-    twice, of = repeated(part), len(part.inside.y)
+    twice, of = count_repeated(part), len(part.inside.y)
     report.paragraph(
         f"Of {len(proteins.y)} proteins {len(part.outside.y)} have F1 ≥ 20,000 and are out of "
         f"domain. Of the others each seed draws 90 % at random for training "

@@ -84,7 +84,7 @@ def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
     trained = folder.piece(
         f"{name}-trained",
         {**where, **plan.settings, "seeds": plan.seeds},
-        lambda scratch: _trained(arch, y, x, plan),
+        lambda scratch: _train(arch, y, x, plan),
     )
     limit = folder.piece(f"{name}-limit", where, lambda scratch: _limit(arch, y, x))
     return Cell(
@@ -101,7 +101,7 @@ def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
     )
 
 
-def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: ToyPlan) -> dict[str, Any]:
+def _train(arch: Node, y: np.ndarray, x: np.ndarray, plan: ToyPlan) -> dict[str, Any]:
     ensemble = train_ensemble(
         arch,
         POINTS[:, None],

@@ -13,7 +13,7 @@ from lnkernel.arch import Node, Serial
 from lnkernel.arch.flow import check_network
 from lnkernel.check import positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
-from lnkernel.finite.twins import Plan, serial_twins
+from lnkernel.finite.twins import TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
 
 Array = Any
@@ -86,7 +86,7 @@ def network(
             repr(parameterization),
             'Use "ntk" to compare with the kernels, "standard" to train as is usual',
         )
-    plan = Plan(
+    settings = TwinSettings(
         n_in=int(in_dim),
         width=None if width is None else int(width),
         output=True,
@@ -94,8 +94,8 @@ def network(
         dtype=_checked_dtype(dtype),
         rngs=_as_rngs(rngs),
     )
-    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), plan)
-    return Network(layers, plan.n_in, plan.dtype)
+    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), settings)
+    return Network(layers, settings.n_in, settings.dtype)
 
 
 def _checked_dtype(dtype: Any) -> Any:

@@ -59,7 +59,7 @@ class HomogeneousActivation(nnx.Module):
         )
 
 
-class LeakyRelu(nnx.Module):
+class LeakyReluActivation(nnx.Module):
     r"""$\phi(u) = \max(u, 0) + \mathrm{slope} \cdot \min(u, 0)$, with derivative zero at zero."""
 
     def __init__(self, slope: Any):

@@ -16,7 +16,7 @@ from lnkernel.errors import InputError
 from lnkernel.finite.comparison.descent import descent
 from lnkernel.finite.comparison.result import Comparison
 from lnkernel.finite.comparison.row import Row
-from lnkernel.finite.comparison.width import Task, as_columns, as_spread, row_of
+from lnkernel.finite.comparison.width import Task, as_columns, as_spread, compare_at_width
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gp.posterior import posterior
@@ -95,8 +95,8 @@ def compare(
         precision,
         None if progress else progress,
     )
-    rows = [row_of(task, width) for width in counted(chosen, progress, "width")]
-    exponent, error = _fitted(rows, float(np.finfo(precision).eps))
+    rows = [compare_at_width(task, width) for width in counted(chosen, progress, "width")]
+    exponent, error = _fit_exponent(rows, float(np.finfo(precision).eps))
     return Comparison(
         rows=rows,
         exponent=exponent,
@@ -112,7 +112,7 @@ def compare(
     )
 
 
-def _fitted(rows: list[Row], rounding: float) -> tuple[float | None, float | None]:
+def _fit_exponent(rows: list[Row], rounding: float) -> tuple[float | None, float | None]:
     """The slope of log error over log width, where there is an error that falls."""
     errors = np.array([row.ntk_error for row in rows])
     noise = np.array([row.ntk_error_se for row in rows])

@@ -51,7 +51,7 @@ class Task(NamedTuple):
         return points[few]
 
 
-def row_of(task: Task, width: int) -> Row:
+def compare_at_width(task: Task, width: int) -> Row:
     """Train the networks of this width, and compare."""
     points = task.kernel_points
     theta = matrix(ntk(task.arch), points)
@@ -61,7 +61,7 @@ def row_of(task: Task, width: int) -> Row:
     def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.sqrt(np.mean(np.square((a - b) / scale / scale[:, None])))
 
-    rate, steps, trained = _trained(task, width, task.limit.max_learning_rate / 2)
+    rate, steps, trained = _train(task, width, task.limit.max_learning_rate / 2)
     errors, drifts = [], []
     for seed, end in zip(task.seeds, trained.networks, strict=True):
         with jax.enable_x64(task.dtype == np.float64):
@@ -92,7 +92,7 @@ def row_of(task: Task, width: int) -> Row:
     )
 
 
-def _trained(
+def _train(
     task: Task, width: int, rate: float, attempts: int = ATTEMPTS
 ) -> tuple[float, int, Ensemble]:
     """The learning rate at which all networks stay stable, the number of steps, the networks."""
@@ -113,7 +113,7 @@ def _trained(
     except DivergedError:
         if attempts == 1:
             raise
-    return _trained(task, width, rate / 2, attempts - 1)
+    return _train(task, width, rate / 2, attempts - 1)
 
 
 def as_columns(values: Any) -> np.ndarray:

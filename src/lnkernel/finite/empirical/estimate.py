@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -49,7 +48,5 @@ def weighted_slope(x: np.ndarray, y: np.ndarray, errors: np.ndarray) -> tuple[fl
     >>> round(slope, 12), round(error, 12) == round(0.5**0.5, 12)
     (2.0, True)
     """
-    weights = 1 / errors**2
-    centred = x - np.average(x, weights=weights)
-    total = float(weights @ centred**2)
-    return float(weights @ (centred * y)) / total, 1 / math.sqrt(total)
+    (slope, _), covariance = np.polyfit(x, y, deg=1, w=1 / errors, cov="unscaled")
+    return float(slope), float(np.sqrt(covariance[0, 0]))

@@ -7,12 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.arch import Dense, Node, Serial
+from lnkernel.arch import Node
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network
 from lnkernel.finite.empirical.estimate import Estimate, estimate
-from lnkernel.finite.empirical.function import evaluated, opened
+from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
+from lnkernel.finite.modules import NTKLinear
 
 
 def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
@@ -33,7 +34,10 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True
     """
-    with opened(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (function, inputs):
+    with open_function(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (
+        function,
+        inputs,
+    ):
         if function.outputs < 2:
             raise InputError(
                 "network",
@@ -42,7 +46,7 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
                 "Build it with more, e.g. lnkernel.mlp(outputs=500), or average over networks by "
                 "empirical_nngp_over_seeds",
             )
-        values = [np.asarray(evaluated(function, points), np.float64) for points in inputs]
+        values = [np.asarray(evaluate(function, points), np.float64) for points in inputs]
         return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
 
 
@@ -72,20 +76,20 @@ def empirical_nngp_over_seeds(
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True
     """
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
-    last = layers[-1]
-    readout = last if isinstance(last, Dense) else None
 
     def matrix(f: Network) -> np.ndarray:
-        hidden = f.layers[:-1] if readout else f.layers
-        both = [_features(hidden, jnp.asarray(side, f.dtype)) for side in sides(x, x2)]
+        *hidden, last = f.layers
+        readout = last if isinstance(last, NTKLinear) else None
+        layers = f.layers if readout is None else hidden
+        both = [_features(layers, jnp.asarray(side, f.dtype)) for side in sides(x, x2)]
         mean = both[0] @ both[-1].T / both[0].shape[1]
         return mean if readout is None else _read_out(readout, mean)
 
     return over_networks(arch, x, x2, matrix, width, seeds, dtype, progress)
 
 
-def _read_out(readout: Dense, mean: np.ndarray) -> np.ndarray:
+def _read_out(readout: NTKLinear, mean: np.ndarray) -> np.ndarray:
+    """The mean over the weights and biases of the last layer, given that of the features."""
     return np.asarray(float(readout.W_std) ** 2 * mean + float(readout.b_std) ** 2)
 
 

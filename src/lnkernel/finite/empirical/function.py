@@ -16,7 +16,7 @@ from flax import nnx
 from lnkernel.check import as_points
 from lnkernel.errors import InputError
 from lnkernel.finite.training.arguments import check_module
-from lnkernel.finite.training.data import converted
+from lnkernel.finite.training.data import convert
 from lnkernel.precision import inside_jit, is_traced
 
 Array = Any
@@ -36,13 +36,13 @@ class Function:
     rest: Any  # all other variables
     outputs: int
 
-    def merged(self, params: Any) -> Any:
+    def merge(self, params: Any) -> Any:
         """The network with these parameters, a new one in every call."""
         return nnx.merge(self.graph, params, self.rest, copy=True)
 
     def __call__(self, params: Any, x: Array) -> Array:
         """f(x) of one input, as a vector: (outputs,)."""
-        return jnp.ravel(self.merged(params)(x[None]))
+        return jnp.ravel(self.merge(params)(x[None]))
 
     def on(self, params: Any, x: Array) -> Array:
         """f of each of the inputs on its own: (n, outputs)."""
@@ -62,7 +62,9 @@ class Piece(NamedTuple):
 
 
 @contextmanager
-def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, list[np.ndarray]]]:
+def open_function(
+    network: Any, *inputs: tuple[str, Any]
+) -> Iterator[tuple[Function, list[np.ndarray]]]:
     """The network as a function, and the named inputs in its precision, which holds in this scope.
 
     The precision is that of the parameters, whatever JAX's setting: float64 if one of them is, and
@@ -100,13 +102,13 @@ def _in_precision(name: str, x: Any, dtype: Any) -> np.ndarray:
     shape = np.shape(x)
     flat = np.reshape(x, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else x
     points = np.asarray(as_points(name, flat))
-    return converted(name, points, dtype).reshape(shape)
+    return convert(name, points, dtype).reshape(shape)
 
 
 def _outputs(function: Function, name: str, x: np.ndarray) -> int:
     """The number of the network's outputs for such inputs."""
     try:
-        made = evaluated.eval_shape(function, x[:1])
+        made = evaluate.eval_shape(function, x[:1])
     except (TypeError, ValueError) as problem:
         raise InputError(
             name,
@@ -118,6 +120,6 @@ def _outputs(function: Function, name: str, x: np.ndarray) -> int:
 
 
 @jax.jit
-def evaluated(function: Function, x: Array) -> Array:
+def evaluate(function: Function, x: Array) -> Array:
     """f of each of the inputs: (n, outputs). Its trace is kept, so that a shape costs little."""
     return function.on(function.params, x)

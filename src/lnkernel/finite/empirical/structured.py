@@ -40,13 +40,13 @@ def structured_jacobian(function: Function, x: Array) -> list[Piece]:
     """
     params = dict(nnx.to_flat_state(function.params))
     found = [
-        path for path, layer in _leaves(function.merged(function.params), ()) if _is_linear(layer)
+        path for path, layer in _leaves(function.merge(function.params), ()) if _is_linear(layer)
     ]
     others = {path: value for path, value in params.items() if path[:-1] not in found}
 
     def outputs(pushes: dict[Path, Array], others: Any, point: Array) -> tuple[Array, Any]:
         """f with something added behind each linear layer, and what went into and out of them."""
-        network = function.merged(nnx.from_flat_state(params | others))
+        network = function.merge(nnx.from_flat_state(params | others))
         seen: dict[Path, tuple[Array, Array]] = {}
         out = _run(network, (), point[None], pushes, seen)
         return jnp.ravel(out), seen
@@ -58,7 +58,7 @@ def structured_jacobian(function: Function, x: Array) -> list[Piece]:
         return slopes, {path: a[0] for path, (a, _) in seen.items()}
 
     (slopes, direct), inputs = jax.vmap(of_one)(x)
-    layers = dict(_leaves(function.merged(function.params), ()))
+    layers = dict(_leaves(function.merge(function.params), ()))
     factored = [Piece(slopes[path], _with_bias(layers[path], inputs[path])) for path in found]
     return factored + [Piece(leaf, None) for leaf in jax.tree.leaves(direct)]
 

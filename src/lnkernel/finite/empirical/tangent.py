@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical.function import Function, Piece, opened
+from lnkernel.finite.empirical.function import Function, Piece, open_function
 from lnkernel.finite.empirical.structured import is_structured, structured_jacobian
 
 Array = Any
@@ -61,8 +61,11 @@ def empirical_ntk(
     _one_of("method", method, METHODS)
     _one_of("outputs", outputs, OUTPUTS)
     symmetric = x2 is None or x2 is x
-    with opened(network, ("x", x), *([] if symmetric else [("x2", x2)])) as (function, inputs):
-        way = _chosen(network, function, method, full=outputs == "full")
+    with open_function(network, ("x", x), *([] if symmetric else [("x2", x2)])) as (
+        function,
+        inputs,
+    ):
+        way = _choose_way(network, function, method, full=outputs == "full")
         return _in_tiles(function, way, inputs[0], inputs[-1], symmetric)
 
 
@@ -78,8 +81,8 @@ def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np
     True
     """
     _one_of("outputs", outputs, OUTPUTS)
-    with opened(network, ("x", x)) as (function, (points,)):
-        way = _chosen(network, function, "auto", full=outputs == "full")
+    with open_function(network, ("x", x)) as (function, (points,)):
+        way = _choose_way(network, function, "auto", full=outputs == "full")
         size = _tile_size(function, way, points)
         tiles = [
             np.asarray(_own(function, way, _tile(points, start, size)))
@@ -99,7 +102,7 @@ class Way(NamedTuple):
         return structured_jacobian(function, x) if self.structured else function.jacobian(x)
 
 
-def _chosen(network: Any, function: Function, method: str, *, full: bool) -> Way:
+def _choose_way(network: Any, function: Function, method: str, *, full: bool) -> Way:
     structured = is_structured(network)
     if method == "structured" and not structured:
         raise InputError(

@@ -37,14 +37,14 @@ class Batches(NamedTuple):
         epoch = jax.random.fold_in(key, step // self.per_epoch)
         return jax.random.permutation(epoch, self.points).astype(jnp.int32)
 
-    def renewed(self, order: Array, key: Array, step: Array) -> Array:
+    def renew_order(self, order: Array, key: Array, step: Array) -> Array:
         """The order at this step, given that of the step before."""
         if self.whole:
             return order
         begins = step % self.per_epoch == 0
         return jax.lax.cond(begins, lambda: self.order(key, step), lambda: order)
 
-    def chosen(self, order: Array, step: Array) -> tuple[Array, Array]:
+    def choose_points(self, order: Array, step: Array) -> tuple[Array, Array]:
         """The points of a step's batch, (size,), and which of them count.
 
         A last, smaller batch is filled up with points that do not count.

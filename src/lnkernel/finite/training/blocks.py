@@ -22,12 +22,12 @@ def rows_at_a_time(networks: int) -> int | None:
     return max(ROWS // networks, 1) if jax.default_backend() == "cpu" else None
 
 
-def summed(part: Callable[[Array, Array], Any], x: Array, y: Array, rows: int) -> Any:
+def sum_over_blocks(part: Callable[[Array, Array], Any], x: Array, y: Array, rows: int) -> Any:
     """The sum of part(x_b, y_b), arrays of any kind, over the blocks of so many rows.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.arange(10.0)
-    >>> float(summed(lambda x, y: (x * y).sum(), x, x, rows=4)), float((x * x).sum())
+    >>> float(sum_over_blocks(lambda x, y: (x * y).sum(), x, x, rows=4)), float((x * x).sum())
     (285.0, 285.0)
     """
     even = (len(x) - 1) // rows * rows  # the last block may be smaller

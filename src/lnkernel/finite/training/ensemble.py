@@ -18,9 +18,9 @@ from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data, converted, is_of_each
-from lnkernel.finite.training.prepare import prepared
-from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
+from lnkernel.finite.training.data import as_ensemble_data, convert, is_of_each
+from lnkernel.finite.training.prepare import prepare_run
+from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.precision import handed_out, x64_is_on
 
 ADAM = optax.adam(1e-3)
@@ -35,7 +35,7 @@ class Ensemble:
     loss: np.ndarray  # of each network after the last step, on all points, (seeds,)
     losses: np.ndarray  # before each step, as the step saw it, (seeds, steps)
     _learner: Learner
-    _state: State
+    _state: TrainingState
     _dimension: int
     _one_output: bool
 
@@ -49,10 +49,10 @@ class Ensemble:
         x (seeds, m, d) are points for each network of its own.
         """
         was_on, dtype = x64_is_on(), self.losses.dtype
-        inputs = converted("x", self._points(x), dtype)
+        inputs = convert("x", self._points(x), dtype)
         with jax.enable_x64(dtype == np.float64):
             parts = [
-                predicted(self._learner, self._state, inputs[..., start : start + ROWS, :])
+                predict(self._learner, self._state, inputs[..., start : start + ROWS, :])
                 for start in range(0, inputs.shape[-2], ROWS)
             ]
             outputs = jnp.concatenate(parts, axis=1)
@@ -153,7 +153,7 @@ def train_ensemble(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
         d = data.x.shape[-1]
-        graph, params, rest = _stacked(
+        graph, params, rest = _stack(
             [
                 network(
                     arch, d, width, rngs=seed, parameterization=parameterization, dtype=precision
@@ -162,7 +162,7 @@ def train_ensemble(
             ]
         )
         rows = rows_at_a_time(len(known))
-        with prepared(
+        with prepare_run(
             graph, nnx.Param, params, rest, optimizer, data, known, settings, rows
         ) as run:
 
@@ -177,8 +177,8 @@ def train_ensemble(
                 raise TrainingInterrupted(partly, run.done) from None
 
 
-def _stacked(networks: list[Any]) -> tuple[Any, Any, Any]:
+def _stack(networks: list[Any]) -> tuple[Any, Any, Any]:
     """The networks' common structure, and their variables stacked along a new first axis."""
-    graphs, *parts = zip(*(taken_apart(one, nnx.Param) for one in networks), strict=True)
+    graphs, *parts = zip(*(take_apart(one, nnx.Param) for one in networks), strict=True)
     params, rest = (jax.tree.map(lambda *leaves: jnp.stack(leaves), *part) for part in parts)
     return graphs[0], params, rest

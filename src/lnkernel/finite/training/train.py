@@ -15,8 +15,8 @@ from lnkernel.check import as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.training.arguments import check_module, check_optimizer, settings_of
 from lnkernel.finite.training.data import as_training_data
-from lnkernel.finite.training.prepare import prepared
-from lnkernel.finite.training.program import taken_apart
+from lnkernel.finite.training.prepare import prepare_run
+from lnkernel.finite.training.program import take_apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def train(
     """
     check_module(network)
     check_optimizer(optimizer)
-    graph, params, rest = taken_apart(network, wrt)
+    graph, params, rest = take_apart(network, wrt)
     dtype = _precision(network, params)
     with jax.enable_x64(dtype == np.float64):
         data = as_training_data(X, y, dtype)
@@ -91,7 +91,7 @@ def train(
         )
         params, rest = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (params, rest))
         seeds = as_seeds([seed], 1)
-        with prepared(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
+        with prepare_run(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
 
             def result(loss: float) -> Training:
                 state = jax.tree.map(lambda leaf: leaf[0], run.state)
