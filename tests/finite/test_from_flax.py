@@ -186,7 +186,7 @@ def test_other_files_can_register_functions(monkeypatch: pytest.MonkeyPatch) -> 
     assert from_flax(between(thrice)) == serial(D, layer(), R)
     assert from_flax(between(functools.partial(thrice, factor=2.0))) == serial(D, layer(2.0), R)
     for unknown in (functools.partial(thrice, 1.0), functools.partial(thrice, scale=1.0)):
-        with pytest.raises(lnk.errors.ArchitectureError, match="nnx.identity and thrice as such"):
+        with pytest.raises(lnk.errors.ArchitectureError, match="identity and thrice as such"):
             from_flax(between(unknown))
 
 

@@ -125,7 +125,7 @@ def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: 
     """Over the points' coordinates where they are on a line, over their numbers otherwise."""
     from matplotlib.figure import Figure
 
-    from lnkernel.plot.heatmap import heatmap
+    from lnkernel.plot.heatmaps import heatmap
 
     figure = Figure(figsize=(5.6, 4.6), layout="compressed")
     ax: Any = figure.subplots()

@@ -11,7 +11,7 @@ import numpy as np
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.toy_cell import Cell
-from lnkernel.plot.extrapolation import AMBER, draw_extrapolation
+from lnkernel.plot.far_from_data import AMBER, draw_extrapolation
 
 EDGE = 5.0  # of the training interval
 NEAR = 100.0  # up to here both axes are linear throughout

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 
 from lnkernel.errors import InputError
 from lnkernel.finite.comparison.row import HEAD, Row, cells
 
 FORMAT = "lnkernel.finite.Comparison 1"
+PAGE = jinja2.Environment(autoescape=True).from_string(
+    "<table><thead><tr>{% for cell in head %}<th>{{ cell }}</th>{% endfor %}</tr></thead><tbody>"
+    "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}"
+    "</tbody></table>{% for note in notes %}<p>{{ note }}</p>{% endfor %}"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +39,8 @@ class Comparison:
         points: number of training points.
         arch: the network, as text.
 
-    >>> import numpy as np
+    >>> import jinja2
+import numpy as np
     >>> one, two = np.array([[1.0]]), np.array([[2.0]])
     >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
     >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
@@ -69,13 +75,8 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells(row, len(self.seeds))) + "</tr>"
-            for row in self.rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = [cells(row, len(self.seeds)) for row in self.rows]
+        return PAGE.render(head=HEAD, rows=rows, notes=self.notes())
 
     def notes(self) -> list[str]:
         """What the table means, in sentences."""

@@ -12,7 +12,7 @@ from lnkernel.arch import Node
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import posterior
-from lnkernel.plot.bound import on_a_line
+from lnkernel.plot.bounds_on_line import on_a_line
 
 BLUE, AMBER = "#0072b2", "#e69f00"
 FORMS = {"rkhs": "-", "sharp": ":"}
