@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.datasets import locate
 from lnkernel.errors import DataFileError, MissingDataError
@@ -25,12 +26,12 @@ SHA256 = "417ba66851c24588542acf37b9a034125319f7a08926e77761751640a2299ad3"
 class Proteins(NamedTuple):
     """Proteins: their properties, and how far a predicted structure is from the true one."""
 
-    x: np.ndarray  # F1 to F9, (n, 9)
-    y: np.ndarray  # RMSD, in ångström, (n,)
+    x: Float64[np.ndarray, "n 9"]  # F1 to F9
+    y: Float64[np.ndarray, " n"]  # RMSD, in ångström
 
     @property
-    def surface(self) -> np.ndarray:
-        """F1, the total surface area, (n,)."""
+    def surface(self) -> Float64[np.ndarray, " n"]:
+        """F1, the total surface area."""
         return self.x[:, 0]
 
 
@@ -68,7 +69,7 @@ def protein(path: str | Path | None = None) -> Proteins:
         raise
 
 
-def _read_verified(file: Path) -> np.ndarray:
+def _read_verified(file: Path) -> Float64[np.ndarray, "n 10"]:
     """The table of a file that is to be UCI's."""
     numbers = _read_numbers(file)
     found = hashlib.sha256(
@@ -84,12 +85,12 @@ def _read_verified(file: Path) -> np.ndarray:
     return numbers
 
 
-def _split(numbers: np.ndarray) -> Proteins:
+def _split(numbers: Float64[np.ndarray, "n 10"]) -> Proteins:
     return Proteins(numbers[:, 1:], numbers[:, 0])
 
 
-def _read_numbers(path: Path) -> np.ndarray:
-    """The table (n, 10), from a CSV that may be compressed by gzip."""
+def _read_numbers(path: Path) -> Float64[np.ndarray, "n 10"]:
+    """The table, from a CSV that may be compressed by gzip."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
         header = tuple(name.strip().strip('"') for name in lines.readline().split(","))

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.typing import DTypeLike
 
 from lnkernel.arch import (
     Abs,
@@ -32,7 +33,7 @@ from lnkernel.errors import ArchitectureError
 from lnkernel.finite import modules
 from lnkernel.precision import is_traced
 
-Layer = Callable[[Any], Any]
+Layer = Callable[[jax.Array], jax.Array]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class TwinSettings:
     width: int | None  # of the hidden Dense layers; None: their own
     output: bool  # whether what is built here is the network's output, up to its last norm
     parameterization: str
-    dtype: Any
+    dtype: DTypeLike
     rngs: nnx.Rngs
     here: str = ""  # the position, for messages
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -12,6 +10,7 @@ from lnkernel.arch import Node
 from lnkernel.bounds import Bound, bound
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import posterior
+from lnkernel.shapes import MorePoints, Outputs, Points, Targets
 from lnkernel.sklearn.networks import as_network
 
 
@@ -57,7 +56,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self.noise = noise
         self.merge_duplicates = merge_duplicates
 
-    def fit(self, X: Any, y: Any) -> NTKRegressor:
+    def fit(self, X: Points, y: Targets) -> NTKRegressor:
         """Factorise the Gram matrix of the inputs X (n, d), with targets y (n,) or (n, k).
 
         It raises `SingularGramError` where float64 cannot tell that matrix from a singular one.
@@ -75,7 +74,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self._bound: Bound | None = None
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: MorePoints, return_std: bool = False) -> Outputs | tuple[Outputs, Outputs]:
         """The mean at the points X (m, d): (m,) or (m, k); with `return_std` also a standard deviation
         of the same shape.
 

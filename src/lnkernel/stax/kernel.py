@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float64
+
 from lnkernel.errors import InputError
 from lnkernel.gram.kernel import kernels, nngp, ntk
+from lnkernel.shapes import Matrix, MorePoints, Points
 from lnkernel.stax.stack import Stack, concatenate
+from lnkernel.types import Array
 
+Covariance = Float64[Array, " points"] | Float64[Array, "points points"]
 FIELDS = ("nngp", "ntk", "cov1", "cov2")
 
 
@@ -32,30 +38,30 @@ class Kernel:
     """
 
     stack: Stack  # the layers
-    x1: Any
-    x2: Any
+    x1: Points
+    x2: MorePoints | None
     full: bool  # whether cov1 and cov2 are matrices
 
     def __post_init__(self) -> None:
         _ = self.stack.arch  # branches that are not whole have no kernel
 
     @cached_property
-    def nngp(self) -> Any:
+    def nngp(self) -> Matrix:
         return nngp(self.stack.arch)(self.x1, self.x2)
 
     @cached_property
-    def ntk(self) -> Any:
+    def ntk(self) -> Matrix:
         return ntk(self.stack.arch_with_ntk)(self.x1, self.x2)
 
     @cached_property
-    def cov1(self) -> Any:
+    def cov1(self) -> Covariance:
         return self._covariance(self.x1)
 
     @cached_property
-    def cov2(self) -> Any:
+    def cov2(self) -> Covariance | None:
         return None if self.x2 is None else self._covariance(self.x2)
 
-    def _covariance(self, x: Any) -> Any:
+    def _covariance(self, x: Points) -> Covariance:
         kernel = nngp(self.stack.arch)
         return kernel(x) if self.full else kernel.diagonal(x)
 
@@ -65,7 +71,7 @@ class Kernel:
         return Kernel(above, self.x1, self.x2, self.full or full)
 
     def __repr__(self) -> str:
-        n, m = len(self.x1), len(self.x1 if self.x2 is None else self.x2)
+        n, m = (np.shape(x)[0] for x in (self.x1, self.x1 if self.x2 is None else self.x2))
         return f"Kernel({n} x {m} points, {self.stack.arch!r})"
 
 
@@ -83,7 +89,7 @@ def names_of(get: str | tuple[str, ...], known: tuple[str, ...] = FIELDS) -> tup
     return low
 
 
-def take_fields(kernel: Kernel, names: tuple[str, ...]) -> Any:
+def take_fields(kernel: Kernel, names: tuple[str, ...]) -> tuple[Any, ...]:
     """These fields as a namedtuple; both kernels in one pass where both are asked for."""
     fields = namedtuple("AnalyticKernel", names)  # type: ignore[misc]  # the fields vary
     both = {}

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+from jaxtyping import Float, PyTree
+
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
-from lnkernel.stax.kernel import Kernel, names_of, take_fields
+from lnkernel.shapes import Matrix, MorePoints, Points
+from lnkernel.stax.kernel import Covariance, Kernel, names_of, take_fields
 from lnkernel.stax.stack import Stack
 
 
@@ -41,7 +45,9 @@ class Layer:
         """The architecture."""
         return self.stack.arch
 
-    def init_fn(self, rng: Any, input_shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
+    def init_fn(
+        self, rng: jax.Array, input_shape: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], PyTree]:
         """Random parameters of the network of finite width, as `(output_shape, params)`.
 
         Args:
@@ -61,7 +67,9 @@ class Layer:
 
         return initialise(self.arch, rng, input_shape, self.stack.parameterization or "ntk")
 
-    def apply_fn(self, params: Any, inputs: Any, *, rng: Any = None) -> Any:
+    def apply_fn(
+        self, params: PyTree, inputs: Points, *, rng: jax.Array | None = None
+    ) -> Float[jax.Array, "n k"]:
         """The output (n, k) of the network of finite width at the inputs (n, d).
 
         It can be called inside `jax.jit`, `jax.grad` and `jax.vmap`. `rng` is for layers that
@@ -80,15 +88,15 @@ class Layer:
 
     def kernel_fn(
         self,
-        x1_or_kernel: Any,
-        x2: Any = None,
+        x1_or_kernel: Points | Kernel,
+        x2: MorePoints | None = None,
         get: str | tuple[str, ...] | None = None,
         *,
         pattern: None = None,
         mask_constant: None = None,
         diagonal_batch: bool | None = None,
         diagonal_spatial: bool | None = None,
-    ) -> Any:
+    ) -> Kernel | Matrix | Covariance | tuple[Any, ...] | None:
         """The kernels of the infinitely wide network, float64.
 
         Args:

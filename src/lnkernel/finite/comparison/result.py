@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.errors import InputError
 from lnkernel.finite.comparison.row import HEAD, Row, cells
@@ -27,28 +28,29 @@ PAGE = jinja2.Environment(autoescape=True).from_string(
 class Comparison:
     """Finite networks beside their limit. `compare` makes it; it prints as a table.
 
-    Attributes:
-        rows: one `Row` for every width.
-        exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
-            says -1/2. None for a single width, or where the kernel has no error.
-        bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
-        rkhs: the tighter bound of `lnkernel.Bound`.
-        x_eval: the points, (m, d).
-        limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
-        seeds: those of the networks.
-        points: number of training points.
-        arch: the network, as text.
+            Attributes:
+                rows: one `Row` for every width.
+                exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
+                    says -1/2. None for a single width, or where the kernel has no error.
+                bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
+                rkhs: the tighter bound of `lnkernel.Bound`.
+                x_eval: the points, (m, d).
+                limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
+                seeds: those of the networks.
+                points: number of training points.
+                arch: the network, as text.
 
-    >>> import jinja2
-import numpy as np
-    >>> one, two = np.array([[1.0]]), np.array([[2.0]])
-    >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
-    >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
-    >>> print(c)
-    width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
-       64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
-    ...
-    Without a normalisation the output of this network has no bound: B(D) = inf.
+            >>> import jinja2
+        import numpy as np
+    from jaxtyping import Float64
+            >>> one, two = np.array([[1.0]]), np.array([[2.0]])
+            >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
+            >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
+            >>> print(c)
+            width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
+               64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
+            ...
+            Without a normalisation the output of this network has no bound: B(D) = inf.
     """
 
     rows: list[Row]
@@ -56,9 +58,9 @@ import numpy as np
     exponent_se: float | None
     bound: float
     rkhs: float
-    x_eval: np.ndarray
-    limit_mean: np.ndarray
-    limit_std: np.ndarray
+    x_eval: Float64[np.ndarray, "m d"]
+    limit_mean: Float64[np.ndarray, "m k"]
+    limit_std: Float64[np.ndarray, "m k"]
     seeds: list[int]
     points: int
     arch: str
@@ -104,7 +106,7 @@ import numpy as np
             )
         return said
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | Path) -> None:
         """Write everything to a JSON file."""
         fields = {name: getattr(self, name) for name in _names(Comparison)}
         fields["rows"] = [{n: getattr(row, n) for n in _names(Row)} for row in self.rows]
@@ -112,7 +114,7 @@ import numpy as np
         Path(path).write_text(text + "\n")
 
     @classmethod
-    def load(cls, path: Any) -> Comparison:
+    def load(cls, path: str | Path) -> Comparison:
         """What `save` wrote."""
         try:
             fields = json.loads(Path(path).read_text())
@@ -151,7 +153,7 @@ def _arrays(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | made
 
 
-def _no_comparison(path: Any, got: str) -> InputError:
+def _no_comparison(path: str | Path, got: str) -> InputError:
     return InputError(
         "path", "a file that Comparison.save wrote", f"{got}, {path}", "Check the path"
     )

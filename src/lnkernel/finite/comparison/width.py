@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import optax
+from jaxtyping import Float64
 
 from lnkernel.arch import Node
 from lnkernel.check import Data
@@ -20,6 +21,8 @@ from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.gp.fit import matrix
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gram.kernel import ntk
+from lnkernel.shapes import Outputs
+from lnkernel.types import Array
 
 KERNEL_POINTS = 200  # at which kernels are compared, at most
 ATTEMPTS = 5  # at ever smaller learning rates
@@ -31,7 +34,7 @@ class Task(NamedTuple):
 
     arch: Node
     data: Data
-    x_eval: np.ndarray
+    x_eval: Float64[np.ndarray, "m d"]
     limit: Posterior
     descent: Descent
     seeds: list[int]
@@ -116,12 +119,12 @@ def _train(
     return _train(task, width, rate / 2, attempts - 1)
 
 
-def as_columns(values: Any) -> np.ndarray:
+def as_columns(values: Outputs) -> Float64[np.ndarray, "m k"]:
     """(m,) or (m, k) as (m, k)."""
     made = np.asarray(values)
     return made[:, None] if made.ndim == 1 else made
 
 
-def as_spread(variance: Any, data: Data) -> np.ndarray:
+def as_spread(variance: Float64[Array, " m"], data: Data) -> Float64[np.ndarray, "m k"]:
     """The standard deviation, the same for every output: (m, k)."""
     return np.repeat(np.sqrt(np.asarray(variance))[:, None], data.y.shape[1], axis=1)

@@ -2,10 +2,14 @@ r"""The kernel of random networks at their initialisation, $E[f(x) f(x')]$, from
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from jax.typing import DTypeLike
+from jaxtyping import Float
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
@@ -14,9 +18,11 @@ from lnkernel.finite.empirical.estimate import Estimate, estimate
 from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
 from lnkernel.finite.modules import NTKLinear
+from lnkernel.finite.twins import Layer
+from lnkernel.shapes import Inputs, MorePoints, Points
 
 
-def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
+def empirical_nngp(network: nnx.Module, x: Inputs, x2: Inputs | None = None) -> Estimate:
     r"""The kernel of a random network's outputs, $\frac1k\sum_{o=1}^k f_o(x) f_o(x')$, (n, m), with its
     standard error over the k outputs.
 
@@ -52,12 +58,12 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
 
 def empirical_nngp_over_seeds(
     arch: Node,
-    x: Any,
-    x2: Any = None,
+    x: Points,
+    x2: MorePoints | None = None,
     *,
     width: int | None = None,
-    seeds: Any = 10,
-    dtype: Any = jnp.float32,
+    seeds: int | Iterable[int] = 10,
+    dtype: DTypeLike = jnp.float32,
     progress: bool | None = None,
 ) -> Estimate:
     r"""$E[f(x) f(x')]$ of random networks at their initialisation, with its standard error.
@@ -77,7 +83,7 @@ def empirical_nngp_over_seeds(
     True
     """
 
-    def matrix(f: Network) -> np.ndarray:
+    def matrix(f: Network) -> Float[np.ndarray, "n m"]:
         *hidden, last = f.layers
         readout = last if isinstance(last, NTKLinear) else None
         layers = f.layers if readout is None else hidden
@@ -88,12 +94,14 @@ def empirical_nngp_over_seeds(
     return over_networks(arch, x, x2, matrix, width, seeds, dtype, progress)
 
 
-def _read_out(readout: NTKLinear, mean: np.ndarray) -> np.ndarray:
+def _read_out(readout: NTKLinear, mean: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
     """The mean over the weights and biases of the last layer, given that of the features."""
     return np.asarray(float(readout.W_std) ** 2 * mean + float(readout.b_std) ** 2)
 
 
-def _features(layers: Any, h: Any) -> np.ndarray:
+def _features(
+    layers: Iterable[Layer], h: Float[jax.Array, "n d"]
+) -> Float[np.ndarray, "n features"]:
     for layer in layers:
         h = layer(h)
     return np.asarray(h)

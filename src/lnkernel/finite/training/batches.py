@@ -1,4 +1,6 @@
 """Which points a step sees: all, or a mini-batch of an epoch that is shuffled by a key.
+from jax import Array
+
 
 Epoch e visits the points in the order `permutation(fold_in(key, e))`, in batches; where the batch
 size does not divide the number of points, the last batch of an epoch is smaller. The order depends
@@ -7,12 +9,11 @@ on key and epoch only, so that a run can start at any step.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-
-Array = Any
+from jax import Array
 
 
 class Batches(NamedTuple):

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from lnkernel.check import as_data
 from lnkernel.errors import DataScaleWarning, InputError
@@ -18,8 +19,8 @@ LOST = 1e-3  # of a column's spread, lost by rounding
 class TrainingData(NamedTuple):
     """Inputs and targets in the precision of the network, for all networks or each its own."""
 
-    x: np.ndarray  # (n, ...) or (networks, n, ...)
-    y: np.ndarray  # (n, k) or (networks, n, k)
+    x: Float[np.ndarray, "n ..."] | Float[np.ndarray, "networks n ..."]
+    y: Float[np.ndarray, "n k"] | Float[np.ndarray, "networks n k"]
     one_output: bool  # whether y came as (n,), or as that for each
     own: bool = False
 

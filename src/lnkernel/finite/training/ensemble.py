@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
+from jax.typing import DTypeLike
+from jaxtyping import Float, Float64
+from numpy.typing import ArrayLike
 
 from lnkernel.arch import Node
 from lnkernel.check import as_inputs, as_seeds
@@ -22,7 +27,14 @@ from lnkernel.finite.training.data import as_ensemble_data, convert, is_of_each
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.shapes import Outputs
+from lnkernel.types import Array
 
+# for all networks alike, or for each its own, also as a list of arrays
+EnsembleInputs = Float[Array, "m d"] | Float[Array, "seeds m d"] | ArrayLike
+EnsembleTargets = (
+    Float[Array, " m"] | Float[Array, "m k"] | Float[Array, "seeds m k"] | ArrayLike
+)  # of each network its own as (seeds, m), too
 ADAM = optax.adam(1e-3)
 ROWS = 4096  # points that are predicted at a time
 
@@ -32,8 +44,8 @@ class Ensemble:
     """Networks that `train_ensemble` has trained. Called on x (m, d), it gives (seeds, m, k)."""
 
     seeds: list[int]
-    loss: np.ndarray  # of each network after the last step, on all points, (seeds,)
-    losses: np.ndarray  # before each step, as the step saw it, (seeds, steps)
+    loss: Float[np.ndarray, " seeds"]  # of each network after the last step, on all points
+    losses: Float[np.ndarray, "seeds steps"]  # before each step, as the step saw it
     _learner: Learner
     _state: TrainingState
     _dimension: int
@@ -43,7 +55,7 @@ class Ensemble:
         many, steps = self.losses.shape
         return f"Ensemble(seeds={many}, steps={steps}, loss={self.loss.mean():.3g})"
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: EnsembleInputs) -> Float[Array, "seeds m k"]:
         """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision.
 
         x (seeds, m, d) are points for each network of its own.
@@ -58,14 +70,14 @@ class Ensemble:
             outputs = jnp.concatenate(parts, axis=1)
         return handed_out(outputs, was_on) if dtype == np.float64 else outputs
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: EnsembleInputs) -> Outputs:
         """The networks' mean output at x (m, d): (m,), or (m, k) if y had columns, float64.
 
         It is what `Posterior.mean` predicts, in the same shape.
         """
         return self._as_targets(np.asarray(self(x), np.float64).mean(axis=0))
 
-    def std(self, x: Any) -> np.ndarray:
+    def std(self, x: EnsembleInputs) -> Outputs:
         """The standard deviation over the networks at x (m, d), shaped like `mean`, float64.
 
         It estimates the square root of `Posterior.ensemble_variance`, with n - 1 in the denominator.
@@ -97,23 +109,23 @@ class Ensemble:
             )
         return np.stack([as_inputs(points, self._dimension) for points in x])
 
-    def _as_targets(self, values: np.ndarray) -> np.ndarray:
+    def _as_targets(self, values: Float64[np.ndarray, "m k"]) -> Outputs:
         return values[:, 0] if self._one_output else values
 
 
 def train_ensemble(
     arch: Node,
-    X: Any,
-    y: Any,
-    seeds: Any = 5,
-    optimizer: Any = ADAM,
+    X: EnsembleInputs,
+    y: EnsembleTargets,
+    seeds: int | Iterable[int] = 5,
+    optimizer: optax.GradientTransformation = ADAM,
     steps: int = 3000,
     *,
     width: int | None = None,
     parameterization: str = "ntk",
     batch_size: int | None = None,
-    dtype: Any = jnp.float32,
-    checkpoint: Any = None,
+    dtype: DTypeLike = jnp.float32,
+    checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
     progress: bool | None = None,
 ) -> Ensemble:

@@ -1,4 +1,6 @@
 r"""The compiled program: many steps of training of many networks at once.
+from jax import Array
+
 
 The loss is half the sum of the squared errors, $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, over points
 and outputs, the one of `Posterior.at` and `.after`. A mini-batch of b of the n points estimates it,
@@ -14,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
+from jax import Array
 
 from lnkernel.finite.training.batches import Batches
 from lnkernel.finite.training.blocks import sum_over_blocks
 
-Array = Any
 CHUNK = 1024  # steps of one call, at most
 
 

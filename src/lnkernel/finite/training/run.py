@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from lnkernel.errors import DivergedError
 from lnkernel.finite.training import stability
@@ -16,7 +16,6 @@ from lnkernel.finite.training.checkpoint import Checkpoints, Saved
 from lnkernel.finite.training.program import CHUNK, Learner, TrainingState, advance, losses_on_all
 from lnkernel.progress import Bar
 
-Array = Any
 SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
 # In units of the loss at the start or of that of predicting 0, whichever is larger: a loss that does
 # not come back, and one to end with that no noise of mini-batches or dropout explains.

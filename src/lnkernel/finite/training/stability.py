@@ -1,4 +1,6 @@
 r"""The largest stable learning rate of plain gradient descent, from the empirical NTK.
+from jax import Array
+
 
 Gradient descent on $\frac12\sum (f(x_i) - y_i)^2$ moves the errors at the data by
 $-\eta\,\Theta_e\,(f - y)$ a step, with $\Theta_e = J J^T$ the network's own tangent kernel, so it
@@ -13,10 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from lnkernel.finite.training.program import Learner, TrainingState
 
-Array = Any
 ITERATIONS = 100  # the largest eigenvalue stands far above the others
 
 
