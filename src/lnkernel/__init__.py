@@ -37,11 +37,10 @@ from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
+from lnkernel.version import __version__ as __version__  # said twice: it is public
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Abs",

@@ -13,6 +13,7 @@ from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.tables import Rows
+from lnkernel.experiments.toy_cell import Cell
 from lnkernel.experiments.variants import VARIANTS
 from lnkernel.gram.kernel import ntk
 
@@ -24,8 +25,8 @@ WITHOUT, WITH = (variant for variant in VARIANTS if variant.name in ("none", "fi
 class Size:
     """How much of the experiments is run."""
 
-    toy: toy.Plan = field(
-        default_factory=lambda: toy.Plan([0, 1, 2], steps=1000, variants=(WITHOUT, WITH))
+    toy: toy.ToyPlan = field(
+        default_factory=lambda: toy.ToyPlan([0, 1, 2], steps=1000, variants=(WITHOUT, WITH))
     )
     kernel_seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     kernel_points: int = 101
@@ -93,7 +94,7 @@ def _diagonals(report: Report) -> Rows:
     return rows
 
 
-def _outputs(cells: list[toy.Cell]) -> None:
+def _outputs(cells: list[Cell]) -> None:
     """The largest outputs of the trained networks, target by target."""
     found: dict[tuple[str, str], dict[str, Any]] = {
         (cell.target, cell.variant.name): cell.row() for cell in cells

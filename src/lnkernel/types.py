@@ -21,6 +21,8 @@ Array = jax.Array | np.ndarray  # JAX's where 64-bit mode is on, NumPy's else
 Points = Float[Array, "n d"] | ArrayLike
 MorePoints = Float[Array, "m d"] | ArrayLike
 Targets = Float[Array, "n"] | Float[Array, "n k"] | ArrayLike
+Inputs = Float[Array, "n ..."] | ArrayLike  # of networks that take images, say
+Line = Float[Array, " m"] | Float[Array, "m 1"] | ArrayLike  # points on a line
 Number = float | Float[Array, ""]
 Key = PRNGKeyArray  # of jax.random
 

@@ -22,7 +22,7 @@ from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.tables import plain
 from lnkernel.experiments.variants import VARIANTS
 
-PLAN = toy.Plan([0, 1], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
+PLAN = toy.ToyPlan([0, 1], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
 SMALLEST = demo.Size(PLAN, kernel_seeds=(0, 1), kernel_points=3)
 ARCH = lnk.mlp(hidden=1, width=4, norm="first")
 X = np.linspace(-5, 5, 100)[:, None]

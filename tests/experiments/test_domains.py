@@ -17,8 +17,8 @@ from lnkernel.experiments.domains import (
     Result,
     Split,
     by_seed,
+    count_repeated,
     r_squared,
-    repeated,
     split,
 )
 from lnkernel.experiments.learners import Recipe
@@ -74,8 +74,8 @@ def test_repeated_points() -> None:
     x, y = np.repeat(X[:50], 2, axis=0), np.repeat(Y[:50], 2)
     made = split(x, y, np.zeros(100, bool), seed=0)
     partners = {int(row) ^ 1 for row in made.inside.rows}
-    assert repeated(made) == len(partners & set(made.train.rows.tolist())) > 0
-    assert repeated(split(X, Y, LARGE, seed=0)) == 0
+    assert count_repeated(made) == len(partners & set(made.train.rows.tolist())) > 0
+    assert count_repeated(split(X, Y, LARGE, seed=0)) == 0
 
 
 def test_r_squared() -> None:
@@ -94,7 +94,7 @@ def test_row_of_the_table(part: Split) -> None:
     assert (row["R² in domain"], row["± (in domain)"], row["seeds"]) == (0.5, 0.5, 2)
     assert row["published R² out of domain"] == ".31 ± .02"
     assert row["note"] == "a note"
-    assert list(result.shown().values())[1:3] == [".500 ± .500", ".31 ± .02"]
+    assert list(result.row_in_words().values())[1:3] == [".500 ± .500", ".31 ± .02"]
     assert [line["R² out of domain"] for line in by_seed([result], [7, 8])] == [1, 0]
 
 

@@ -13,7 +13,6 @@ import pytest
 import lnkernel
 from lnkernel.experiments import machine
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.tables import write_table
 
 
 def folder_in(path: Path) -> Folder:
@@ -121,7 +120,7 @@ def test_optional_packages_are_told_where_they_are(monkeypatch: pytest.MonkeyPat
 
 def test_tables(tmp_path: Path) -> None:
     rows = [{"name": "a, b", "value": np.inf}, {"name": "c", "value": None}]
-    csv, as_json = write_table(folder_in(tmp_path), "table", rows)
+    csv, as_json = folder_in(tmp_path).write_table("table", rows)
     assert csv.read_text() == 'name,value\n"a, b",inf\nc,\n'
     assert json.loads(as_json.read_text()) == [
         {"name": "a, b", "value": "inf"},

@@ -15,7 +15,9 @@ from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY, domain_figures, protein, utkface
 from lnkernel.experiments.domains import Range
 from lnkernel.experiments.learners import Recipe
+from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan
 from lnkernel.experiments.report import Report
+from lnkernel.experiments.utkface_plan import FacesPlan
 from lnkernel.experiments.variants import VARIANTS
 
 FIRST = VARIANTS[1:2]  # one variant is enough to run everything
@@ -53,8 +55,8 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 def test_protein(proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(steps=4, learning_rate=1e-2, width=8)
-    plan = protein.Plan([1, 2], recipe, most=60, rows=40, validation=15, limits=FIRST)
-    monkeypatch.setattr(protein, "plan_of", lambda *_: plan)
+    plan = ProteinPlan([1, 2], recipe, most=60, rows=40, validation=15, limits=FIRST)
+    monkeypatch.setattr(protein, "choose_plan", lambda *_: plan)
     monkeypatch.setattr(protein, "VARIANTS", FIRST)
     out = tmp_path / "out"
     for _ in range(2):
@@ -91,11 +93,11 @@ def test_faces(faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_settings_are_those_of_the_paper() -> None:
-    full = protein.plan_of(quick=False, seed=0, seeds=10)
+    full = choose_plan(quick=False, seed=0, seeds=10)
     assert full.recipe == Recipe(steps=2500, learning_rate=1e-3, batch_size=None, width=128)
     assert (full.most, full.note, full.rows >= 10_000) == (None, "", True)
-    assert len(protein.plan_of(quick=False, seed=0, seeds=None).seeds) >= 3
-    plan = utkface.Plan([0])
+    assert len(choose_plan(quick=False, seed=0, seeds=None).seeds) >= 3
+    plan = FacesPlan([0])
     recipes = {one.name: plan.recipe(one, 19_812) for one in VARIANTS}
     assert {one.batch_size for one in recipes.values()} == {128}
     assert {one.steps for one in recipes.values()} == {10 * 155}  # ten epochs

@@ -27,7 +27,7 @@ def test_unknown_options_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_paper_s_setting() -> None:
-    plan = toy.Plan(seeds_from(0, None, 5))
+    plan = toy.ToyPlan(seeds_from(0, None, 5))
     assert (len(toy.POINTS), toy.POINTS[0], toy.POINTS[-1]) == (100, -5, 5)
     assert (plan.steps, plan.width, plan.hidden, toy.LEARNING_RATE) == (3000, 128, 2, 1e-3)
     assert [variant.norm for variant in VARIANTS] == [None, "first", "last", "all"]
@@ -57,7 +57,7 @@ def test_the_report_counts_the_networks_within_the_bound(
     folder = Folder(tmp_path, "toy", quick=True, progress=False)
     monkeypatch.setattr(toy.toy_figures, "draw", lambda *_: folder.write("drawn.png", ""))
     report = Report("Toy", "")
-    toy.add_to(report, folder, toy.Plan([0, 1, 2]), cells)
+    toy.add_to(report, folder, toy.ToyPlan([0, 1, 2]), cells)
     assert "5 of 6 stay within" in report.html()
 
 

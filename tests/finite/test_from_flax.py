@@ -27,6 +27,8 @@ from lnkernel import (
     serial,
 )
 from lnkernel.finite import from_flax, network
+from lnkernel.finite.reading import functions
+from lnkernel.finite.reading.registry import Found, Reading, read_module
 
 TABLE = {name: case.arch for name, case in cases.architectures().items()}
 RNGS = nnx.Rngs(0)
@@ -167,3 +169,41 @@ def test_one_number_for_each_linear() -> None:
     assert from_flax(module, W_std=[1.0, 2.0]) == serial(D, Relu(), Dense(1, 2.0))
     with pytest.raises(lnk.errors.InputError, match=r"one for each of the 2 nnx\.Linear, got"):
         from_flax(module, W_std=[1.0, 2.0, 3.0])
+
+
+def thrice(u: Any, factor: float = 3.0) -> Any:
+    """An activation of someone else's."""
+    return factor * jax.nn.relu(u)
+
+
+def test_other_files_can_register_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "_entries", dict(functions._entries))
+
+    def layer(factor: float = 3.0) -> Node:
+        return Homogeneous(1, factor, 0.0)
+
+    functions.register_function(thrice, layer(), with_keywords=layer, name="thrice")
+    assert from_flax(between(thrice)) == serial(D, layer(), R)
+    assert from_flax(between(functools.partial(thrice, factor=2.0))) == serial(D, layer(2.0), R)
+    for unknown in (functools.partial(thrice, 1.0), functools.partial(thrice, scale=1.0)):
+        with pytest.raises(lnk.errors.ArchitectureError, match="identity and thrice as such"):
+            from_flax(between(unknown))
+
+
+class Halve(nnx.Module):
+    """A module of someone else's."""
+
+
+class Quarter(Halve):
+    """It may compute anything."""
+
+
+@read_module.register
+def _(part: Halve, reading: Reading) -> Found:
+    return Homogeneous(1, 0.5, -0.5), reading.width
+
+
+def test_other_files_can_register_modules_of_one_type() -> None:
+    assert from_flax(between(Halve())) == serial(D, Homogeneous(1, 0.5, -0.5), R)
+    with pytest.raises(lnk.errors.ArchitectureError, match=r"Quarter at layer 1: .* subclass"):
+        from_flax(between(Quarter()))

@@ -17,7 +17,7 @@ import lnkernel as lnk
 from lnkernel import Dense, GroupNorm, LayerNorm, Node, Relu, RMSNorm, parallel, residual, serial
 from lnkernel.arch.node import node
 from lnkernel.finite.modules import ExactNorm
-from lnkernel.finite.twins import Plan, twin
+from lnkernel.finite.twins import TwinSettings, twin
 
 TABLE = {name: case.arch for name, case in cases.architectures().items()}
 WIDTH = 64  # a multiple of every group size of the table
@@ -298,9 +298,9 @@ class Mystery(Node):
 
 
 def test_a_layer_without_a_twin() -> None:
-    plan = Plan(3, None, True, "ntk", jnp.float32, nnx.Rngs(0), "layer 2")
+    settings = TwinSettings(3, None, True, "ntk", jnp.float32, nnx.Rngs(0), "layer 2")
     with pytest.raises(lnk.errors.ArchitectureError, match=r"Mystery at layer 2: .* no twin"):
-        twin(Mystery(), plan)
+        twin(Mystery(), settings)
     with pytest.raises(lnk.errors.ArchitectureError, match=r"Mystery at layer 0: .* not known"):
         build(lnk.Serial((Mystery(),)))
 

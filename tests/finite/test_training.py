@@ -15,7 +15,7 @@ from flax import nnx
 import lnkernel as lnk
 from lnkernel.finite.training import program
 from lnkernel.finite.training.batches import Batches
-from lnkernel.finite.training.fingerprint import recognised
+from lnkernel.finite.training.fingerprint import recognise
 
 train = lnk.finite.train
 
@@ -78,16 +78,18 @@ def test_mini_batches_descend_on_their_own_loss() -> None:
 @pytest.mark.parametrize(("n", "size"), [(12, 5), (10, 2), (7, 1), (9, 8)])
 def test_an_epoch_visits_every_point_once(n: int, size: int) -> None:
     batches = Batches(n, size)
-    renewed, chosen, order_at = map(jax.jit, (batches.renewed, batches.chosen, batches.order))
+    renew_order, choose_points, order_at = map(
+        jax.jit, (batches.renew_order, batches.choose_points, batches.order)
+    )
     orders = set()
     for key in (jax.random.key(0), jax.random.key(1)):
         order = order_at(key, 0)
         for epoch in range(4):
             seen: list[int] = []
             for step in range(epoch * batches.per_epoch, (epoch + 1) * batches.per_epoch):
-                order = renewed(order, key, step)
+                order = renew_order(order, key, step)
                 np.testing.assert_array_equal(order, order_at(key, step))  # resumed anywhere
-                points, counts = chosen(order, step)
+                points, counts = choose_points(order, step)
                 seen += np.asarray(points)[np.asarray(counts)].tolist()
             assert sorted(seen) == list(range(n))
             orders.add(tuple(seen))
@@ -221,7 +223,7 @@ def test_optimizers_are_told_apart() -> None:
     params = {"w": jnp.ones(3)}
 
     def same(a: Any, b: Any) -> bool:
-        return recognised(a, params) is recognised(b, params)
+        return recognise(a, params) is recognise(b, params)
 
     assert same(optax.adam(1e-3), optax.adam(1e-3))
     assert not same(optax.adam(1e-3), optax.adam(2e-3))

@@ -23,11 +23,11 @@ def test_blocks_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> No
 
     seen: list[int] = []
 
-    def summed(part, x, y, rows):  # type: ignore[no-untyped-def]
+    def sum_over_blocks(part, x, y, rows):  # type: ignore[no-untyped-def]
         seen.append(rows)
-        return blocks.summed(part, x, y, rows)
+        return blocks.sum_over_blocks(part, x, y, rows)
 
-    monkeypatch.setattr(program, "summed", summed)
+    monkeypatch.setattr(program, "sum_over_blocks", sum_over_blocks)
     whole, parts = trained(None), trained(rows)
     assert seen == [rows]
     np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-9)

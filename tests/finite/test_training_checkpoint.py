@@ -53,14 +53,14 @@ def test_killed_while_it_writes(uninterrupted: Any, tmp_path: Path) -> None:
     assert complete(tmp_path / "run")[-1] < STEPS
     began = complete(tmp_path / "run")[-1]
     calls = []
-    resumed = lnk.finite.training.run.Run.resume
+    resumed = lnk.finite.training.run.TrainingRun.resume
 
     def spied(run: Any, saved: Any) -> None:
         calls.append(saved.done)
         resumed(run, saved)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lnk.finite.training.run.Run, "resume", spied)
+        patch.setattr(lnk.finite.training.run.TrainingRun, "resume", spied)
         assert_same(ensemble(tmp_path / "run"), uninterrupted)
     assert calls == [began]  # it went on, and did not start anew
     assert complete(tmp_path / "run") == [STEPS]

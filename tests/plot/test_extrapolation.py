@@ -11,7 +11,7 @@ from scipy import stats
 
 import lnkernel as lnk
 from lnkernel.errors import InputError
-from lnkernel.plot.extrapolation import confidence_band
+from lnkernel.plot.far_from_data import confidence_band
 
 matplotlib.use("Agg")
 

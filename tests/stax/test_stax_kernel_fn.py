@@ -65,7 +65,7 @@ def test_covariances_are_diagonals_unless_they_are_matrices() -> None:
 def test_kernels_compose() -> None:
     twice = stax.serial(BLOCK, BLOCK)
     kernel = BLOCK.kernel_fn(BLOCK.kernel_fn(X1, X2))
-    assert kernel.layer.arch == twice.arch and kernel.x1 is X1 and kernel.x2 is X2
+    assert kernel.stack.arch == twice.arch and kernel.x1 is X1 and kernel.x2 is X2
     last = stax.Dense(2, 1.2, 0.1)
     found = last.kernel_fn(BLOCK.kernel_fn(X1, X2), get="ntk")
     np.testing.assert_array_equal(found, NET.kernel_fn(X1, X2, "ntk"))

@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lnkernel import __version__
 from lnkernel.cli import bench, bound, demo, kernel, reproduce, verify
 from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE
 from lnkernel.errors import LnkernelError
+from lnkernel.version import __version__
 
 COMMANDS = (
     demo.COMMAND,

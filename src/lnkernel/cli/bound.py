@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lnkernel.arch import Node
     from lnkernel.bounds import Bound
     from lnkernel.cli.ray import Ray
-    from lnkernel.cli.training_data import TrainingData
+    from lnkernel.cli.training_data import CsvData
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     for each in data.notes:
         note(f"{options.data}: {each}")
     announce(len(data.X))
-    b, ray = _computed(arch, data, options)
+    b, ray = _compute(arch, data, options)
     files = {"picture": options.out / "profile.png"}
     draw(ray, data, b, files["picture"])
     if b.certificate is not None:
@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _computed(arch: Node, data: TrainingData, options: argparse.Namespace) -> tuple[Bound, Ray]:
+def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bound, Ray]:
     from lnkernel.bounds import bound
     from lnkernel.cli.ray import along_principal_direction
     from lnkernel.cli.unresolved import by_lines
@@ -73,7 +73,7 @@ def _computed(arch: Node, data: TrainingData, options: argparse.Namespace) -> tu
         raise by_lines(problem, data, options) from None
 
 
-def _in_words(path: Path, arch: Node, data: TrainingData, b: Bound, ray: Ray) -> str:
+def _in_words(path: Path, arch: Node, data: CsvData, b: Bound, ray: Ray) -> str:
     targets = data.targets
     plural = "" if len(data.inputs) == 1 else "s"
     head = (
@@ -88,7 +88,7 @@ def _in_words(path: Path, arch: Node, data: TrainingData, b: Bound, ray: Ray) ->
     return f"{head}\n\n{_meaning(data, b)}\n{_along(data, b, ray)}\n{scaled}\n{b}"
 
 
-def _meaning(data: TrainingData, b: Bound) -> str:
+def _meaning(data: CsvData, b: Bound) -> str:
     from lnkernel.bounds.digits import at_most
 
     if math.isinf(b.rkhs):
@@ -108,7 +108,7 @@ def _meaning(data: TrainingData, b: Bound) -> str:
     )
 
 
-def _along(data: TrainingData, b: Bound, ray: Ray) -> str:
+def _along(data: CsvData, b: Bound, ray: Ray) -> str:
     of = f" from {data.centre:.6g}" if data.centre else ""
     text = (
         "Along the principal direction of the inputs, out to a million standard deviations, it "
@@ -124,7 +124,7 @@ def _along(data: TrainingData, b: Bound, ray: Ray) -> str:
 def _as_dict(
     options: argparse.Namespace,
     arch: Node,
-    data: TrainingData,
+    data: CsvData,
     b: Bound,
     ray: Ray,
     files: dict[str, Path],

@@ -73,9 +73,9 @@ def _check_that_all_are_used(options: argparse.Namespace) -> None:
 
 
 def _points_of_a_file(options: argparse.Namespace) -> np.ndarray:
-    from lnkernel.cli.table import named, read
+    from lnkernel.cli.table import read, split_names
 
-    columns = None if options.columns is None else named(options.columns)
+    columns = None if options.columns is None else split_names(options.columns)
     table = read(options.csv, columns, drop_nan=options.drop_nan)
     for each in table.notes:
         note(f"{options.csv}: {each}")
@@ -125,7 +125,7 @@ def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: 
     """Over the points' coordinates where they are on a line, over their numbers otherwise."""
     from matplotlib.figure import Figure
 
-    from lnkernel.plot.heatmap import heatmap
+    from lnkernel.plot.heatmaps import heatmap
 
     figure = Figure(figsize=(5.6, 4.6), layout="compressed")
     ax: Any = figure.subplots()

@@ -11,7 +11,7 @@ import numpy as np
 
 from lnkernel.bounds import Bound
 from lnkernel.bounds.digits import at_most
-from lnkernel.cli.training_data import TrainingData
+from lnkernel.cli.training_data import CsvData
 from lnkernel.gp.posterior import Posterior
 
 NEAREST, FARTHEST, PER_DECADE = 1e-2, 1e6, 24
@@ -49,7 +49,7 @@ class Ray:
         return float(np.abs(self.mean[:, -1]).max())
 
 
-def along_principal_direction(post: Posterior, data: TrainingData, b: Bound) -> Ray:
+def along_principal_direction(post: Posterior, data: CsvData, b: Bound) -> Ray:
     """From a hundredth of the data's spread out to a million times it."""
     centroid = data.X.mean(axis=0)
     _, singular, rows = np.linalg.svd(data.X - centroid, full_matrices=False)
@@ -73,7 +73,7 @@ def along_principal_direction(post: Posterior, data: TrainingData, b: Bound) -> 
     )
 
 
-def draw(ray: Ray, data: TrainingData, b: Bound, path: Path) -> None:
+def draw(ray: Ray, data: CsvData, b: Bound, path: Path) -> None:
     """|mean| over the distance, log by log, with the bound there and the bound for every x."""
     from matplotlib.figure import Figure
 

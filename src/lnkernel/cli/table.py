@@ -52,7 +52,7 @@ def read(path: Path, columns: Sequence[str] | None = None, *, drop_nan: bool = F
         _check_columns(path, chosen, numbers, texts)
         if not drop_nan:
             problems = [
-                f"line {records[row][0]}: {chosen[column]} is {_shown(texts[row][column])}"
+                f"line {records[row][0]}: {chosen[column]} is {_show(texts[row][column])}"
                 for row, column in np.argwhere(~np.isfinite(numbers))
             ]
             raise DataFileError(
@@ -77,7 +77,7 @@ def names(path: Path) -> list[str]:
     return _records(path)[0]
 
 
-def named(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """The columns that an option names, e.g. `x1, x2`."""
     return [name.strip() for name in text.split(",")]
 
@@ -170,7 +170,7 @@ def _check_columns(
 ) -> None:
     """A column without any number is no measurement that went wrong here and there."""
     without = [
-        f"{name}, e.g. {_shown(texts[0][place])}"
+        f"{name}, e.g. {_show(texts[0][place])}"
         for place, name in enumerate(chosen)
         if not np.isfinite(numbers[:, place]).any()
     ]
@@ -192,5 +192,5 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _shown(cell: str) -> str:
+def _show(cell: str) -> str:
     return repr(cell) if cell else "empty"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from lnkernel.cli.command import add_seed, positive_integer
-from lnkernel.cli.table import Table, count_of_lines, list_of_lines, named, names, read
+from lnkernel.cli.table import Table, count_of_lines, list_of_lines, names, read, split_names
 from lnkernel.errors import DataFileError, InputError
 
 
 @dataclass(frozen=True)
-class TrainingData:
+class CsvData:
     """X (n, d) and y (n,), and how they came about. The targets of the file are centre + unit·y."""
 
     inputs: tuple[str, ...]
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_seed(parser, "the sample")
 
 
-def load(options: argparse.Namespace) -> TrainingData:
+def load(options: argparse.Namespace) -> CsvData:
     """What the options ask for."""
     table, inputs = _columns(options)
     notes = list(table.notes)
@@ -67,7 +67,7 @@ def load(options: argparse.Namespace) -> TrainingData:
     notes += merged
     centre, unit = 0.0, 1.0
     if options.standardise:
-        X, constant = _standardised(X)
+        X, constant = _standardise(X)
         notes += [f"{inputs[place]} is the same in every line" for place in constant]
         centre, unit = float(y.mean()), float(y.std()) or 1.0
         centre = (
@@ -75,7 +75,7 @@ def load(options: argparse.Namespace) -> TrainingData:
         )  # a sum that cancels but for rounding
         y = (y - centre) / unit
     noise = options.noise / unit**2
-    return TrainingData(inputs, options.target, X, y, lines, centre, unit, noise, tuple(notes))
+    return CsvData(inputs, options.target, X, y, lines, centre, unit, noise, tuple(notes))
 
 
 def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
@@ -83,7 +83,7 @@ def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
     if options.columns is None:
         inputs = [name for name in names(options.data) if name != options.target]
     else:
-        inputs = named(options.columns)
+        inputs = split_names(options.columns)
     if options.target in inputs or not inputs:
         raise InputError(
             "--columns", "inputs, without the target", ", ".join(inputs) or "none", "Name others"
@@ -122,7 +122,7 @@ def _without_duplicates(
     )
 
 
-def _standardised(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
+def _standardise(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """Mean 0 and standard deviation 1 in every column, but for constant ones: those are 0."""
     spread = X.std(axis=0)
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)

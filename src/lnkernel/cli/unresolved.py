@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 from lnkernel.cli.table import list_of_lines
-from lnkernel.cli.training_data import TrainingData
+from lnkernel.cli.training_data import CsvData
 from lnkernel.errors import (
     DataFileError,
     DuplicateInputsError,
@@ -19,7 +19,7 @@ from lnkernel.gp.diagnosis import nearest
 Unresolved = DuplicateInputsError | SingularGramError | UnresolvedEigenvalueError
 
 
-def by_lines(problem: Unresolved, data: TrainingData, options: argparse.Namespace) -> DataFileError:
+def by_lines(problem: Unresolved, data: CsvData, options: argparse.Namespace) -> DataFileError:
     """The same problem in the words of the command line."""
     if isinstance(problem, DuplicateInputsError):  # equal ones in the file were told before
         return DataFileError(
@@ -48,9 +48,7 @@ def by_lines(problem: Unresolved, data: TrainingData, options: argparse.Namespac
     )
 
 
-def _culprits(
-    problem: SingularGramError, data: TrainingData, options: argparse.Namespace
-) -> list[str]:
+def _culprits(problem: SingularGramError, data: CsvData, options: argparse.Namespace) -> list[str]:
     """Each pair once, though it may be both the nearest and the most alike."""
     if problem.zero is not None:
         return [f"line {data.lines[problem.zero]}: the kernel with itself is 0"]
@@ -63,7 +61,7 @@ def _culprits(
     return [near, f"lines {data.lines[i]} and {data.lines[j]}: most alike to the kernel, {how}"]
 
 
-def _sizes(data: TrainingData, options: argparse.Namespace) -> list[str]:
+def _sizes(data: CsvData, options: argparse.Namespace) -> list[str]:
     """Inputs of very different size do the same as near ones; which of the two it is, one sees."""
     pair, sizes = nearest(data.X), np.abs(data.X).max(axis=1)
     if pair is None:
@@ -76,7 +74,7 @@ def _sizes(data: TrainingData, options: argparse.Namespace) -> list[str]:
     ]
 
 
-def _near(pair: tuple[int, int, float], data: TrainingData, options: argparse.Namespace) -> str:
+def _near(pair: tuple[int, int, float], data: CsvData, options: argparse.Namespace) -> str:
     i, j, distance = pair
     scaled = " after scaling" if options.standardise else ""
     return (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from lnkernel.datasets.utk import PAGE
 from lnkernel.errors import InputError, MissingDataError, MissingPackageError
@@ -21,7 +22,7 @@ NAME = re.compile(
     r"(\d{1,3})_([01])_([0-4])_\d+ ?\.?(?:jpg\.chip\.)?(?:jpg|jpeg|png)", re.IGNORECASE
 )
 
-Batch = Callable[[Sequence[Path]], np.ndarray]
+Batch = Callable[[Sequence[Path]], Float32[np.ndarray, "images 512"]]
 
 
 def extract(images: str | Path, out: str | Path, *, progress: bool = True) -> Path:
@@ -76,7 +77,7 @@ def labels(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def resnet18() -> Batch:
-    """From the files of images to the ResNet's pooled features, (images, 512)."""
+    """From the files of images to the ResNet's pooled features."""
     try:
         import torch
         import torchvision
@@ -95,7 +96,7 @@ def resnet18() -> Batch:
     network.fc = torch.nn.Identity()
     prepare: Any = weights.transforms()
 
-    def features(paths: Sequence[Path]) -> np.ndarray:
+    def features(paths: Sequence[Path]) -> Float32[np.ndarray, "images 512"]:
         pictures = torch.stack([prepare(Image.open(path).convert("RGB")) for path in paths])
         with torch.no_grad():
             return np.asarray(network(pictures).numpy(), np.float32)

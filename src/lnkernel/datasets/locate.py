@@ -11,7 +11,7 @@ from lnkernel.errors import MissingDataError
 VARIABLE = "LNKERNEL_DATA"
 
 
-def explicit(name: str, path: str | Path) -> Path:
+def require_file(name: str, path: str | Path) -> Path:
     """A path that the user gave, if there is a file."""
     chosen = Path(path).expanduser()
     if not chosen.is_file():
@@ -40,7 +40,7 @@ def cache() -> Path:
     return Path(pooch.os_cache("lnkernel"))
 
 
-def downloaded(url: str, name: str) -> Path | None:
+def download(url: str, name: str) -> Path | None:
     """The file at this address, now in the cache under this name; None where it cannot be had.
 
     Its content is checked by who reads it: see `proteins`.

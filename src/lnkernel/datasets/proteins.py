@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.datasets import locate
 from lnkernel.errors import DataFileError, MissingDataError
@@ -25,12 +26,12 @@ SHA256 = "417ba66851c24588542acf37b9a034125319f7a08926e77761751640a2299ad3"
 class Proteins(NamedTuple):
     """Proteins: their properties, and how far a predicted structure is from the true one."""
 
-    x: np.ndarray  # F1 to F9, (n, 9)
-    y: np.ndarray  # RMSD, in ångström, (n,)
+    x: Float64[np.ndarray, "n 9"]  # F1 to F9
+    y: Float64[np.ndarray, " n"]  # RMSD, in ångström
 
     @property
-    def surface(self) -> np.ndarray:
-        """F1, the total surface area, (n,)."""
+    def surface(self) -> Float64[np.ndarray, " n"]:
+        """F1, the total surface area."""
         return self.x[:, 0]
 
 
@@ -48,11 +49,11 @@ def protein(path: str | Path | None = None) -> Proteins:
     (1, 9)
     """
     if path is not None:
-        return _split(_numbers(locate.explicit("protein", path)))
+        return _split(_read_numbers(locate.require_file("protein", path)))
     file = locate.search(NAMES)
     if file is not None:
-        return _split(_verified(file))
-    fresh = locate.downloaded(URL, NAMES[1])
+        return _split(_read_verified(file))
+    fresh = locate.download(URL, NAMES[1])
     if fresh is None:
         raise MissingDataError(
             "protein",
@@ -62,15 +63,15 @@ def protein(path: str | Path | None = None) -> Proteins:
             "file itself: `lnkernel reproduce protein --data CASP.csv`",
         )
     try:
-        return _split(_verified(fresh))
+        return _split(_read_verified(fresh))
     except DataFileError:
         fresh.unlink()  # or every later run would find it
         raise
 
 
-def _verified(file: Path) -> np.ndarray:
+def _read_verified(file: Path) -> Float64[np.ndarray, "n 10"]:
     """The table of a file that is to be UCI's."""
-    numbers = _numbers(file)
+    numbers = _read_numbers(file)
     found = hashlib.sha256(
         np.ascontiguousarray(np.delete(numbers, ROUNDED, axis=1), "<f8").tobytes()
     ).hexdigest()
@@ -84,12 +85,12 @@ def _verified(file: Path) -> np.ndarray:
     return numbers
 
 
-def _split(numbers: np.ndarray) -> Proteins:
+def _split(numbers: Float64[np.ndarray, "n 10"]) -> Proteins:
     return Proteins(numbers[:, 1:], numbers[:, 0])
 
 
-def _numbers(path: Path) -> np.ndarray:
-    """The table (n, 10), from a CSV that may be compressed by gzip."""
+def _read_numbers(path: Path) -> Float64[np.ndarray, "n 10"]:
+    """The table, from a CSV that may be compressed by gzip."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
         header = tuple(name.strip().strip('"') for name in lines.readline().split(","))

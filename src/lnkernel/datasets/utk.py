@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int
 
 from lnkernel.datasets import locate
 from lnkernel.errors import DataFileError, MissingDataError
@@ -29,14 +30,14 @@ KNOWN = {
 class Faces(NamedTuple):
     """Features of photographs of faces."""
 
-    x: np.ndarray  # (n, d), float32
-    age: np.ndarray  # in years, (n,), float64
-    ethnicity: np.ndarray  # an index into ETHNICITIES, (n,)
+    x: Float32[np.ndarray, "n d"]
+    age: Float64[np.ndarray, " n"]  # in years
+    ethnicity: Int[np.ndarray, " n"]  # an index into ETHNICITIES
     backbone: str  # the frozen network that made the features
 
     @property
-    def others(self) -> np.ndarray:
-        """Which faces are of the group "Others", (n,)."""
+    def others(self) -> Bool[np.ndarray, " n"]:
+        """Which faces are of the group "Others"."""
         return self.ethnicity == ETHNICITIES.index("Others")
 
 
@@ -55,7 +56,7 @@ def utkface(path: str | Path | None = None) -> Faces:
     >>> faces.others.tolist(), faces.backbone
     ([False, True], 'identity')
     """
-    file = locate.search(NAMES) if path is None else locate.explicit("utkface", path)
+    file = locate.search(NAMES) if path is None else locate.require_file("utkface", path)
     if file is None:
         raise MissingDataError(
             "utkface",

@@ -108,7 +108,7 @@ def errors_along(
             ha="right", va="top", fontsize=7,
         )  # fmt: skip
         for result in results:
-            x, error = _binned(result, along, edge)
+            x, error = _bin_errors(result, along, edge)
             infinite = result.method.startswith("infinite")
             ax.plot(
                 x, error, "--" if infinite else "o-", color=result.colour, markersize=2.5,
@@ -121,7 +121,7 @@ def errors_along(
     return figure_path(folder, name)
 
 
-def _binned(result: Result, along: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray]:
+def _bin_errors(result: Result, along: np.ndarray, edge: float) -> tuple[np.ndarray, np.ndarray]:
     """The root mean square error in bins of equally many rows: 8 inside, 8 outside."""
     centres, errors = list[float](), list[float]()
     for where, many in (("inside", 8), ("outside", 8)):

@@ -8,7 +8,6 @@ from lnkernel.experiments import domain_figures as figures
 from lnkernel.experiments.domains import Result, by_seed
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import write_table
 
 
 def add_quick_notice(report: Report, size: str) -> None:
@@ -30,10 +29,10 @@ def add_scores(
         "it what the paper gives" + (" (a line without a point: a range)." if ranges else "."),
         "A point for each method, in domain and out of domain.",
     )
-    write_table(folder, "table", [result.row() for result in results])
-    write_table(folder, "seeds", by_seed(results, seeds))
+    folder.write_table("table", [result.row() for result in results])
+    folder.write_table("seeds", by_seed(results, seeds))
     report.table(
-        [result.shown() for result in results],
+        [result.row_in_words() for result in results],
         f"R², mean ± standard error over {len(seeds)} seeds, each with a split and a start of "
         "its own (`table.csv`; each seed: `seeds.csv`); the paper's as it prints them, of ten seeds.",
     )

@@ -12,7 +12,7 @@ import numpy as np
 SHARE = 0.9  # of the data inside the domain that is trained on
 
 
-class Points(NamedTuple):
+class Examples(NamedTuple):
     """Inputs, standardised, and targets in their own unit."""
 
     x: np.ndarray  # (n, d)
@@ -28,9 +28,9 @@ class Split:
     `targets`, the training targets standardised by their own.
     """
 
-    train: Points
-    inside: Points
-    outside: Points
+    train: Examples
+    inside: Examples
+    outside: Examples
 
     @property
     def targets(self) -> np.ndarray:
@@ -77,7 +77,7 @@ def split(
     middle, spread = inputs[train].mean(axis=0), inputs[train].std(axis=0)
     scaled = (inputs - middle) / np.where(spread > 0, spread, 1.0)
     targets, chosen = np.asarray(y, np.float64), (train, test, np.flatnonzero(outside))
-    return Split(*(Points(scaled[rows], targets[rows], rows) for rows in chosen))
+    return Split(*(Examples(scaled[rows], targets[rows], rows) for rows in chosen))
 
 
 def r_squared(y: np.ndarray, predicted: np.ndarray) -> float:
@@ -148,7 +148,7 @@ class Result:
             cells[f"published R² {words}"] = self.published.words(where) if self.published else ""
         return cells | {"note": self.note}
 
-    def shown(self) -> dict[str, Any]:
+    def row_in_words(self) -> dict[str, Any]:
         """The same for a reader, in fewer columns."""
         cells: dict[str, Any] = {"method": self.method}
         for where, words in (("outside", "out of domain"), ("inside", "in domain")):
@@ -178,7 +178,7 @@ def by_seed(results: Sequence[Result], seeds: Sequence[int]) -> list[dict[str, A
     ]
 
 
-def repeated(part: Split) -> int:
+def count_repeated(part: Split) -> int:
     """How many points of the test inside are among the training points too, target included."""
     train, inside = (np.column_stack([p.x, p.y]) for p in (part.train, part.inside))
     known = {row.tobytes() for row in train}

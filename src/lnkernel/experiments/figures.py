@@ -6,10 +6,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.folder import Folder
 
 FULL_WIDTH = 6.9  # inches: the text width of a two-column paper
 DPI = 200

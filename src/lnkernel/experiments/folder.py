@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lnkernel import __version__
 from lnkernel.experiments.machine import hardware, versions
-from lnkernel.experiments.tables import plain
+from lnkernel.experiments.tables import Rows, format_csv, format_json, plain
 from lnkernel.finite.training.fingerprint import digest
 from lnkernel.progress import counted
+from lnkernel.version import __version__
 
 T = TypeVar("T")
 Arrays = Mapping[str, Any]
@@ -95,6 +95,15 @@ class Folder:
         partly.write_text(text, encoding="utf-8")
         os.replace(partly, path)
         return path
+
+    def write_table(self, name: str, rows: Rows) -> tuple[Path, Path]:
+        """`name.csv` and `name.json`, with a column for each key of the first row.
+
+        A cell that has no value is None: empty in the CSV, null in the JSON. Infinity and NaN are
+        text.
+        """
+        written = self.write(f"{name}.csv", format_csv(rows))
+        return written, self.write(f"{name}.json", format_json(rows))
 
     def finish(self) -> dict[str, Any]:
         """Complete the manifest, and return it."""

@@ -13,7 +13,6 @@ from lnkernel.arch import mlp
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder, seeds_from
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import write_table
 from lnkernel.experiments.variants import VARIANTS, Variant
 from lnkernel.finite import empirical_ntk_over_seeds
 from lnkernel.gram.kernel import ntk
@@ -94,7 +93,7 @@ def add_to(report: Report, folder: Folder, seeds: list[int], pairs: list[Pair]) 
         "Heatmaps of Θ, a row for each place of the LayerNorm.",
     )
     rows = [pair.row() for pair in pairs]
-    write_table(folder, "kernels", rows)
+    folder.write_table("kernels", rows)
     report.table(rows, "Over the grid; the distance is that of Frobenius (`kernels.csv`).")
 
 

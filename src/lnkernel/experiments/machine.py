@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from lnkernel.version import __version__
+
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "flax", "optax", "matplotlib", "python-flint")
 OPTIONAL = ("scikit-learn", "torch", "torchvision", "xgboost", "xgboost-cpu")
 
@@ -19,8 +21,6 @@ def versions() -> dict[str, str]:
     >>> sorted(versions())[:3]
     ['flax', 'jax', 'jaxlib']
     """
-    from lnkernel import __version__
-
     found = {name: importlib.metadata.version(name) for name in LIBRARIES}
     for name in OPTIONAL:
         with suppress(importlib.metadata.PackageNotFoundError):

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lnkernel.datasets import Proteins
 from lnkernel.experiments import domain_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice, add_scores
-from lnkernel.experiments.domains import Result, repeated
+from lnkernel.experiments.domains import Result, count_repeated
 from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.protein_plan import ProteinPlan
 from lnkernel.experiments.report import Report
-
-if TYPE_CHECKING:
-    from lnkernel.experiments.protein import Plan
 
 RMSD = "RMSD / Å"
 LARGE = 20_000.0  # of the surface area F1: the domain is below
 
 
-def report_of(folder: Folder, proteins: Proteins, results: Sequence[Result], plan: Plan) -> Report:
+def report_of(
+    folder: Folder, proteins: Proteins, results: Sequence[Result], plan: ProteinPlan
+) -> Report:
     """Figures and tables in the folder, and the report that shows them."""
     report = Report(
         "Proteins larger than any in the training data",
@@ -54,10 +53,12 @@ def report_of(folder: Folder, proteins: Proteins, results: Sequence[Result], pla
     return report
 
 
-def _setting(report: Report, proteins: Proteins, results: Sequence[Result], plan: Plan) -> None:
+def _setting(
+    report: Report, proteins: Proteins, results: Sequence[Result], plan: ProteinPlan
+) -> None:
     part = results[0].splits[0]
     few = "" if plan.most is None else " of them in a quick run"
-    twice, of = repeated(part), len(part.inside.y)
+    twice, of = count_repeated(part), len(part.inside.y)
     report.paragraph(
         f"Of {len(proteins.y)} proteins {len(part.outside.y)} have F1 ≥ 20,000 and are out of "
         f"domain. Of the others each seed draws 90 % at random for training "

@@ -3,44 +3,17 @@
 from __future__ import annotations
 
 import base64
-import html
 import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 from lnkernel.experiments.tables import Rows
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2430; --soft: #5a6472; --paper: #fff; --line: #d9dee5;
-        --shade: #f4f6f8; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e8ee; --soft: #a3adba; --paper: #14181e; --line: #353d48; --shade: #1d232b; }
-}
-* { box-sizing: border-box; }
-body { font: 17px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-       max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 1rem; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
-p, li { max-width: 44rem; }
-code { font-size: .9em; background: var(--shade); padding: .1em .3em; border-radius: 4px; }
-figure { margin: 1.2rem 0; }
-figcaption { margin-top: .4rem; }
-figcaption, .soft { color: var(--soft); font-size: .88rem; max-width: 44rem; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px;
-          width: fit-content; max-width: 100%; }
-.picture { background: #fff; width: 100%; }
-img { display: block; width: 100%; height: auto; min-width: 38rem; }
-table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
-         white-space: nowrap; }
-th { background: var(--shade); font-weight: 600; white-space: normal; vertical-align: bottom; }
-tr:last-child td { border-bottom: 0; }
-th.text, td.text { text-align: left; }
-figure.sheet figcaption { margin-bottom: .4rem; }
-pre { font-size: .8rem; line-height: 1.35; padding: .8rem; margin: 0; }
-"""
+TEMPLATE = "report.html"  # in templates/, beside this file
 
 
 class Report:
@@ -57,58 +30,61 @@ class Report:
 
     def __init__(self, title: str, summary: str):
         self.title = title
-        self._parts = [f"<h1>{html.escape(title)}</h1>"]
+        self._parts: list[dict[str, Any]] = []
         self.paragraph(summary)
 
     def heading(self, text: str) -> None:
         """The beginning of a section."""
-        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+        self._parts.append({"kind": "heading", "text": text})
 
     def paragraph(self, text: str) -> None:
         """A piece of text."""
-        self._parts.append(f"<p>{_marked(text)}</p>")
+        self._parts.append({"kind": "paragraph", "text": text})
 
     def figure(self, png: Path, caption: str, alt: str) -> None:
         """A picture, put into the page; `alt` says what is seen, for those who do not see it."""
         content = base64.b64encode(png.read_bytes()).decode()
-        self._parts.append(
-            '<figure><div class="scroll picture" tabindex="0">'
-            f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{content}"></div>'
-            f"<figcaption>{_marked(caption)}</figcaption></figure>"
-        )
+        self._parts.append({"kind": "figure", "png": content, "caption": caption, "alt": alt})
 
     def table(self, rows: Rows, caption: str) -> None:
         """A column for each key of the first row; numbers are rounded to 4 digits."""
-        words = {c: any(isinstance(row[c], str) for row in rows) for c in rows[0]}
-        kind = {c: ' class="text"' if is_text else "" for c, is_text in words.items()}
-        head = "".join(f"<th{kind[c]}>{html.escape(c)}</th>" for c in kind)
-        body = "".join(
-            "<tr>" + "".join(f"<td{kind[c]}>{_cell(row[c])}</td>" for c in kind) + "</tr>"
-            for row in rows
-        )
-        self._parts.append(
-            f'<figure class="sheet"><figcaption>{_marked(caption)}</figcaption>'
-            f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div></figure>"
-        )
+        columns = list(rows[0])
+        with_words = {c for c in columns if any(isinstance(row[c], str) for row in rows)}
+        part = {"kind": "table", "columns": columns, "with_words": with_words, "rows": rows}
+        self._parts.append(part | {"caption": caption})
 
     def printed(self, text: str) -> None:
         """What a program has printed, with its line breaks and columns."""
-        self._parts.append(f'<div class="scroll" tabindex="0"><pre>{html.escape(text)}</pre></div>')
+        self._parts.append({"kind": "printed", "text": text})
 
     def html(self, manifest: Mapping[str, Any] | None = None) -> str:
         """The page, with what the manifest of an experiment says at its end."""
-        made = "" if manifest is None else f"<h2>How this was made</h2>{_circumstances(manifest)}"
         return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{html.escape(self.title)}</title><style>{STYLE}</style></head><body>\n"
-            + "\n".join(self._parts)
-            + f"\n{made}</body></html>\n"
+            _environment()
+            .get_template(TEMPLATE)
+            .render(
+                title=self.title,
+                parts=self._parts,
+                circumstances=[] if manifest is None else _describe_circumstances(manifest),
+            )
         )
 
 
-def _circumstances(manifest: Mapping[str, Any]) -> str:
+def _environment() -> jinja2.Environment:
+    """Where the template is, and what it calls; it escapes all that is put into it."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("lnkernel.experiments"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"split_at_code": split_at_code, "in_digits": in_digits}
+    return made
+
+
+def _describe_circumstances(manifest: Mapping[str, Any]) -> list[str]:
+    """What the manifest says, in sentences."""
     lines = [f"The experiment {manifest['experiment']}"]
     lines[0] += (
         ", in its quick version: smaller than the paper's." if manifest.get("quick") else "."
@@ -129,30 +105,38 @@ def _circumstances(manifest: Mapping[str, Any]) -> str:
         found = manifest["versions"].items()
         lines.append(", ".join(f"{name} {number}" for name, number in found) + ".")
     lines.append("The same in full: manifest.json, beside this page.")
-    return "".join(f'<p class="soft">{html.escape(line)}</p>' for line in lines)
+    return lines
 
 
-def _marked(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+def split_at_code(text: str) -> list[str]:
+    """Prose and code by turns, where code stands between backticks.
+
+    >>> split_at_code("See `table.csv`.")
+    ['See ', 'table.csv', '.']
+    """
+    return re.split(r"`([^`]+)`", text)
 
 
-def _cell(value: Any) -> str:
+def in_digits(value: Any) -> tuple[str, str]:
+    """What a cell shows: its text and, where it is a number times a power of 10, the exponent.
+
+    Floating-point numbers get four digits, as one writes them: 0.5, 12,345, 6 × 10¹², ∞.
+
+    >>> in_digits(12345.0), in_digits(-1.6e-4), in_digits("text"), in_digits(None)
+    (('12,345', ''), ('−1.6 × 10', '−4'), ('text', ''), ('–', ''))
+    """
     if value is None:
-        return "–"
-    if isinstance(value, float):
-        return _number(value)
-    return html.escape(str(value))
-
-
-def _number(value: float) -> str:
-    """Four digits, as one writes them: 0.5, 12,345, 6 × 10¹², ∞."""
+        return "–", ""
+    if not isinstance(value, float):
+        return str(value), ""
     if math.isnan(value):
-        return "–"
+        return "–", ""
     size, sign = abs(value), "−" if value < 0 else ""
     if math.isinf(size):
-        return f"{sign}∞"
+        return f"{sign}∞", ""
+    if size == 0:
+        return "0", ""
     if size < 1e-3 or size >= 1e7:
         digits, power = f"{size:.3e}".split("e")
-        text = f"{float(digits):g} × 10<sup>{int(power)}</sup>".replace("<sup>-", "<sup>−")
-        return f"{sign}{text}" if size else "0"
-    return f"{sign}{size:,.0f}" if size >= 1e3 else f"{sign}{size:.4g}"
+        return f"{sign}{float(digits):g} × 10", str(int(power)).replace("-", "−")
+    return f"{sign}{size:,.0f}" if size >= 1e3 else f"{sign}{size:.4g}", ""

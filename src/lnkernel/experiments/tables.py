@@ -1,4 +1,4 @@
-"""Tables as CSV and JSON."""
+"""Tables as the text of CSV and JSON files."""
 
 from __future__ import annotations
 
@@ -8,27 +8,35 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from lnkernel.experiments.folder import Folder
+from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def write_table(folder: Folder, name: str, rows: Rows) -> tuple[Path, Path]:
-    """`name.csv` and `name.json`, with a column for each key of the first row.
+def format_csv(rows: Rows) -> str:
+    """A header with the keys of the first row, and a line for each row; None is an empty cell.
 
-    A cell that has no value is None: empty in the CSV, null in the JSON. Infinity and NaN are text.
+    >>> format_csv([{"n": 2, "n²": 4}, {"n": 3, "n²": None}])
+    'n,n²\\n2,4\\n3,\\n'
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    content = json.dumps(plain(list(rows)), indent=1, ensure_ascii=False, allow_nan=False)
-    return folder.write(f"{name}.csv", text.getvalue()), folder.write(
-        f"{name}.json", content + "\n"
-    )
+    return text.getvalue()
+
+
+def format_json(rows: Rows) -> str:
+    """The rows as a list of objects; None is null, and infinity and NaN are text.
+
+    >>> print(format_json([{"C": float("inf")}]), end="")
+    [
+     {
+      "C": "inf"
+     }
+    ]
+    """
+    return json.dumps(plain(list(rows)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def plain(value: Any) -> Any:

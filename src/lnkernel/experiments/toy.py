@@ -16,7 +16,7 @@ from lnkernel.errors import InputError
 from lnkernel.experiments import toy_figures
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import write_table
+from lnkernel.experiments.toy_cell import Cell
 from lnkernel.experiments.variants import INITIALISATION, VARIANTS, Variant
 from lnkernel.finite import train_ensemble
 from lnkernel.gp.posterior import concrete_posterior
@@ -32,7 +32,7 @@ LEARNING_RATE = 1e-3
 
 
 @dataclass(frozen=True)
-class Plan:
+class ToyPlan:
     """The size of the experiment."""
 
     seeds: list[int]
@@ -56,55 +56,13 @@ class Plan:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """One target and one variant: trained networks and their limit at the points x."""
-
-    target: str
-    variant: Variant
-    y: np.ndarray  # (100,)
-    x: np.ndarray  # (m,)
-    outputs: np.ndarray  # (networks, m)
-    rmse: float  # of the networks on the data, their mean
-    mean: np.ndarray  # of infinitely wide networks, (m,)
-    bounds: dict[str, float]  # rkhs and sharp
-    C: float
-    lambda_min: float
-
-    @property
-    def largest(self) -> np.ndarray:
-        """The largest |output| of each network."""
-        return np.asarray(np.abs(self.outputs).max(axis=1))
-
-    @property
-    def within(self) -> int:
-        """How many networks stay within rkhs."""
-        return int((self.largest <= self.bounds["rkhs"]).sum())
-
-    def row(self) -> dict[str, Any]:
-        """Of the table."""
-        inside = f"{self.within} of {len(self.outputs)}"
-        return {
-            "target": self.target,
-            "LayerNorm": self.variant.name,
-            "training RMSE": self.rmse,
-            "largest |output|": float(self.largest.max()),
-            "largest |mean|, infinite width": float(np.abs(self.mean).max()),
-            "B(D), rkhs": self.bounds["rkhs"],
-            "B(D), sharp": self.bounds["sharp"],
-            "networks within rkhs": inside if math.isfinite(self.C) else None,
-            "C": self.C,
-            "λ_min": self.lambda_min,
-        }
-
-
 def points() -> np.ndarray:
     """Where the networks are looked at: densely to ±50, in a geometric progression to ±10,000."""
     far = np.geomspace(POINTS[-1], FAR, 120)
     return np.unique(np.concatenate([np.linspace(-NEAR, NEAR, 401), far, -far]))
 
 
-def compute(folder: Folder, plan: Plan) -> list[Cell]:
+def compute(folder: Folder, plan: ToyPlan) -> list[Cell]:
     """All cells, from the folder's pieces where they are there."""
     wanted = [(variant, target) for variant in plan.variants for target in TARGETS]
     folder.record(settings=plan.settings, seeds=plan.seeds)
@@ -113,7 +71,7 @@ def compute(folder: Folder, plan: Plan) -> list[Cell]:
     ]
 
 
-def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
+def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
     arch = mlp(hidden=plan.hidden, width=plan.width, norm=variant.norm)
     x, y = points(), TARGETS[target](POINTS)
     where = {
@@ -126,7 +84,7 @@ def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
     trained = folder.piece(
         f"{name}-trained",
         {**where, **plan.settings, "seeds": plan.seeds},
-        lambda scratch: _trained(arch, y, x, plan),
+        lambda scratch: _train(arch, y, x, plan),
     )
     limit = folder.piece(f"{name}-limit", where, lambda scratch: _limit(arch, y, x))
     return Cell(
@@ -143,7 +101,7 @@ def _cell(folder: Folder, plan: Plan, variant: Variant, target: str) -> Cell:
     )
 
 
-def _trained(arch: Node, y: np.ndarray, x: np.ndarray, plan: Plan) -> dict[str, Any]:
+def _train(arch: Node, y: np.ndarray, x: np.ndarray, plan: ToyPlan) -> dict[str, Any]:
     ensemble = train_ensemble(
         arch,
         POINTS[:, None],
@@ -168,7 +126,10 @@ def _limit(arch: Node, y: np.ndarray, x: np.ndarray) -> dict[str, Any]:
 
 def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:
     """The experiment, as `REGISTRY["toy"].run` calls it."""
-    small, full = Plan(seeds_from(seed, seeds, 3), steps=500), Plan(seeds_from(seed, seeds, 5))
+    small, full = (
+        ToyPlan(seeds_from(seed, seeds, 3), steps=500),
+        ToyPlan(seeds_from(seed, seeds, 5)),
+    )
     plan = small if quick else full
     if len(plan.seeds) < 2:
         remedy = "A confidence band takes two networks: --seeds 2"
@@ -184,7 +145,7 @@ def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Rep
     return report
 
 
-def add_to(report: Report, folder: Folder, plan: Plan, cells: list[Cell]) -> None:
+def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> None:
     """Figures and table, in the folder and in the report."""
     report.heading("Trained networks and their limit")
     many, names = len(plan.seeds), ", ".join(TARGETS)
@@ -202,7 +163,7 @@ def add_to(report: Report, folder: Folder, plan: Plan, cells: list[Cell]) -> Non
         f"Panels for {names} and each place of the LayerNorm, x from -10,000 to 10,000.",
     )
     rows = [cell.row() for cell in cells]
-    write_table(folder, "table", rows)
+    folder.write_table("table", rows)
     shown = [{name: row[name] for name in row if name not in ("C", "λ_min")} for row in rows]
     report.table(shown, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
     bounded = [cell for cell in cells if math.isfinite(cell.C)]

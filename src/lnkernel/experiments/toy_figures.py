@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
-from lnkernel.plot.extrapolation import AMBER, draw_extrapolation
-
-if TYPE_CHECKING:
-    from lnkernel.experiments.toy import Cell
+from lnkernel.experiments.toy_cell import Cell
+from lnkernel.plot.far_from_data import AMBER, draw_extrapolation
 
 EDGE = 5.0  # of the training interval
 NEAR = 100.0  # up to here both axes are linear throughout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lnkernel.datasets import Faces
@@ -11,13 +11,12 @@ from lnkernel.datasets.images import extract, labels
 from lnkernel.errors import InputError
 from lnkernel.experiments.domains import Published, Range, Result, split
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
-from lnkernel.experiments.learners import Recipe
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.trials import Trials
+from lnkernel.experiments.utkface_plan import BATCH, LEARNING_RATES, FacesPlan
 from lnkernel.experiments.utkface_report import report_of
-from lnkernel.experiments.variants import VARIANTS, Variant
+from lnkernel.experiments.variants import VARIANTS
 
-BACKBONE = "ResNet-18"  # the paper's
 INSIDE = Range(0.66, 0.68)  # for all of them
 PUBLISHED = {
     "none": Published(INSIDE, (0.27, 0.03)),
@@ -25,43 +24,9 @@ PUBLISHED = {
     "last": Published(INSIDE, (0.36, 0.04)),
     "all": Published(INSIDE, (0.42, 0.05)),
 }
-LEARNING_RATES = {"none": 1e-3, "first": 1e-3, "last": 3e-3, "all": 3e-3}
-BATCH = 128
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The size of the experiment."""
-
-    seeds: list[int]
-    epochs: int = 10
-    most: int | None = None  # training faces, at most; None is all of them
-
-    def recipe(self, variant: Variant, points: int) -> Recipe:
-        """How networks of this variant are trained on so many points."""
-        batch = min(BATCH, points)
-        return Recipe(self.epochs * -(-points // batch), LEARNING_RATES[variant.name], batch)
-
-    def note(self, backbone: str) -> str:
-        """For every row of the table."""
-        parts = [
-            f"QUICK RUN, {self.most} training faces" if self.most else "",
-            f"{len(self.seeds)} of the paper's 10 seeds" if len(self.seeds) < 10 else "",
-            "" if is_the_papers(backbone) else f"another backbone: {backbone}",
-        ]
-        return "; ".join(part for part in parts if part)
-
-
-def is_the_papers(backbone: str) -> bool:
-    """Whether the features come from the same kind of network as the paper's.
-
-    >>> is_the_papers("ResNet-18 (torchvision, ImageNet)"), is_the_papers("ResNet-50")
-    (True, False)
-    """
-    return backbone.startswith(BACKBONE)
-
-
-def compute(folder: Folder, plan: Plan, faces: Faces) -> list[Result]:
+def compute(folder: Folder, plan: FacesPlan, faces: Faces) -> list[Result]:
     """All variants on all splits, from the folder's pieces where they are there."""
     splits = [split(faces.x, faces.age, faces.others, seed, plan.most) for seed in plan.seeds]
     trials, points = Trials(folder, plan.seeds, splits, plan.note(faces.backbone)), splits[0].train
@@ -85,7 +50,7 @@ def conduct(
         remedy = "Leave --features away to make new ones, or --images to use those that there are"
         raise InputError("images", "either images or features of them", "both", remedy)
     faces = load(features if images is None else _features(folder, images))
-    plan = Plan(seeds_from(seed, seeds, 2 if quick else 10))
+    plan = FacesPlan(seeds_from(seed, seeds, 2 if quick else 10))
     if quick:
         plan = replace(plan, epochs=2, most=3_000)
     folder.record(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lnkernel.datasets import Faces
 from lnkernel.experiments import domain_figures as figures
@@ -11,12 +10,10 @@ from lnkernel.experiments.domain_report import add_quick_notice, add_scores
 from lnkernel.experiments.domains import Result
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-
-if TYPE_CHECKING:
-    from lnkernel.experiments.utkface import Plan
+from lnkernel.experiments.utkface_plan import FacesPlan
 
 
-def report_of(folder: Folder, faces: Faces, results: Sequence[Result], plan: Plan) -> Report:
+def report_of(folder: Folder, faces: Faces, results: Sequence[Result], plan: FacesPlan) -> Report:
     """Figures and tables in the folder, and the report that shows them."""
     report = Report(
         "Faces of a group that the training data do not have",

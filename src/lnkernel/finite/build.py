@@ -7,16 +7,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
+from jax.typing import DTypeLike
+from jaxtyping import Float
 
 from lnkernel.arch import Node, Serial
 from lnkernel.arch.flow import check_network
 from lnkernel.check import positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
-from lnkernel.finite.twins import Plan, serial_twins
+from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
+from lnkernel.types import Points
 
-Array = Any
 PARAMETERIZATIONS = ("ntk", "standard")
 DTYPES = ("float32", "float64")
 
@@ -24,11 +27,11 @@ DTYPES = ("float32", "float64")
 class Network(nnx.Sequential):
     """The finite twin of an architecture, as `network` builds it: (n, in_dim) to (n, outputs)."""
 
-    def __init__(self, layers: list[Any], in_dim: int, dtype: Any):
+    def __init__(self, layers: list[Layer], in_dim: int, dtype: DTypeLike):
         super().__init__(*layers)
         self.in_dim, self.dtype = in_dim, dtype
 
-    def __call__(self, x: Array) -> Array:  # type: ignore[override]  # one argument only
+    def __call__(self, x: Points) -> Float[jax.Array, "n k"]:  # type: ignore[override]  # one argument only
         if self.dtype == jnp.float64 and not x64_is_on():
             raise NetworkPrecisionError()
         x = jnp.asarray(x)
@@ -50,7 +53,7 @@ def network(
     *,
     rngs: nnx.Rngs | int | jax.Array,
     parameterization: str = "ntk",
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
 ) -> Network:
     r"""The network of finite width that `arch` describes, randomly initialised, as a Flax module.
 
@@ -86,19 +89,19 @@ def network(
             repr(parameterization),
             'Use "ntk" to compare with the kernels, "standard" to train as is usual',
         )
-    plan = Plan(
+    settings = TwinSettings(
         n_in=int(in_dim),
         width=None if width is None else int(width),
         output=True,
         parameterization=parameterization,
-        dtype=_checked_dtype(dtype),
+        dtype=_check_dtype(dtype),
         rngs=_as_rngs(rngs),
     )
-    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), plan)
-    return Network(layers, plan.n_in, plan.dtype)
+    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), settings)
+    return Network(layers, settings.n_in, settings.dtype)
 
 
-def _checked_dtype(dtype: Any) -> Any:
+def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         name = jnp.dtype(dtype).name
     except TypeError:

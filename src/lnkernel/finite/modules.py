@@ -9,8 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax import Array
+from jax.typing import DTypeLike
+from jaxtyping import Float
 
-Array = Any
 WIDEST_POWER = 120  # 2^±120 is a normal number in float32
 
 
@@ -28,7 +30,7 @@ class NTKLinear(nnx.Module):
         W_std: Any,
         b_std: Any,
         use_bias: bool,
-        dtype: Any,
+        dtype: DTypeLike,
         rngs: nnx.Rngs,
     ):
         normal = jax.random.normal
@@ -39,7 +41,7 @@ class NTKLinear(nnx.Module):
         self.in_features, self.out_features = in_features, out_features
         self.W_std, self.b_std = W_std, b_std
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         h = self.W_std / math.sqrt(self.in_features) * (x @ self.kernel[...])
         return h if self.bias is None else h + self.b_std * self.bias[...]
 
@@ -53,19 +55,19 @@ class HomogeneousActivation(nnx.Module):
     def __init__(self, degree: float, a: Any, b: Any):
         self.degree, self.a, self.b = degree, a, b
 
-    def __call__(self, u: Array) -> Array:
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return self.a * _rectified_power(u, self.degree) + self.b * _rectified_power(
             -u, self.degree
         )
 
 
-class LeakyRelu(nnx.Module):
+class LeakyReluActivation(nnx.Module):
     r"""$\phi(u) = \max(u, 0) + \mathrm{slope} \cdot \min(u, 0)$, with derivative zero at zero."""
 
     def __init__(self, slope: Any):
         self.slope = slope
 
-    def __call__(self, u: Array) -> Array:
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return jax.nn.relu(u) - self.slope * jax.nn.relu(-u)
 
 
@@ -73,7 +75,13 @@ class GroupRMSNorm(nnx.Module):
     r"""$\hat u_i = u_i/\sqrt{\mathrm{mean}(u^2)}$ over groups of features, then scale and bias."""
 
     def __init__(
-        self, num_features: int, group_size: int, *, use_scale: bool, use_bias: bool, dtype: Any
+        self,
+        num_features: int,
+        group_size: int,
+        *,
+        use_scale: bool,
+        use_bias: bool,
+        dtype: DTypeLike,
     ):
         self.group_size = group_size
         self.scale: nnx.Param[jax.Array] | None = (
@@ -83,7 +91,7 @@ class GroupRMSNorm(nnx.Module):
             nnx.Param(jnp.zeros(num_features, dtype)) if use_bias else nnx.data(None)
         )
 
-    def __call__(self, u: Array) -> Array:
+    def __call__(self, u: Float[Array, "n features"]) -> Float[Array, "n features"]:
         groups = u.reshape(len(u), -1, self.group_size)
         unit = groups * jax.lax.rsqrt(jnp.mean(groups**2, -1, keepdims=True))
         out = unit.reshape(u.shape)
@@ -108,7 +116,7 @@ class ExactNorm(nnx.Module):
     def __init__(self, norm: Any, group_size: int, *, centred: bool):
         self.norm, self.group_size, self.centred = norm, group_size, centred
 
-    def __call__(self, u: Array) -> Array:
+    def __call__(self, u: Float[Array, "n features"]) -> Float[Array, "n features"]:
         groups = u.reshape(len(u), -1, self.group_size)
         largest = jnp.max(jnp.abs(groups), -1, keepdims=True)
         origin = groups[..., :1] if self.centred else 0
@@ -129,7 +137,7 @@ class Sum(nnx.Module):
     def __init__(self, branches: Iterable[Callable[[Array], Array]]):
         self.branches = nnx.List(branches)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         first, *others = (branch(x) for branch in self.branches)
         return sum(others, start=first)
 

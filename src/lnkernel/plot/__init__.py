@@ -1,9 +1,9 @@
 """Pictures of kernels, in matplotlib's habits: `ax=`, artists returned, never `show`."""
 
-from lnkernel.plot.angle import angle
-from lnkernel.plot.bound import bound, profile
-from lnkernel.plot.extrapolation import extrapolation
-from lnkernel.plot.heatmap import heatmap
-from lnkernel.plot.widths import widths
+from lnkernel.plot.angles import angle
+from lnkernel.plot.bounds_on_line import bound, profile
+from lnkernel.plot.far_from_data import extrapolation
+from lnkernel.plot.heatmaps import heatmap
+from lnkernel.plot.over_widths import widths
 
 __all__ = ["angle", "bound", "extrapolation", "heatmap", "profile", "widths"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Float64
 from sklearn.gaussian_process import kernels as sklearn_kernels
 
 from lnkernel.arch import Node
@@ -12,6 +11,9 @@ from lnkernel.errors import InputError
 from lnkernel.gp.posterior import KERNELS
 from lnkernel.gram.kernel import Kernel
 from lnkernel.sklearn.networks import as_network
+from lnkernel.types import MorePoints, Points
+
+MatrixWithGradient = tuple[Float64[np.ndarray, "n n"], Float64[np.ndarray, "n n 0"]]
 
 
 class NTKKernel(sklearn_kernels.Kernel):  # type: ignore[misc]  # scikit-learn is not typed
@@ -42,7 +44,9 @@ class NTKKernel(sklearn_kernels.Kernel):  # type: ignore[misc]  # scikit-learn i
         self.arch = arch
         self.kernel = kernel
 
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+    def __call__(
+        self, X: Points, Y: MorePoints | None = None, eval_gradient: bool = False
+    ) -> Float64[np.ndarray, "n m"] | MatrixWithGradient:
         """The matrix of the kernel between X (n, d) and Y (m, d), by default X: (n, m), float64.
 
         With `eval_gradient` also its gradient in `theta`, (n, n, 0): nothing, as `theta` is empty.
@@ -54,8 +58,8 @@ class NTKKernel(sklearn_kernels.Kernel):  # type: ignore[misc]  # scikit-learn i
         matrix = np.asarray(self._function(X, Y))
         return (matrix, np.empty((*matrix.shape, 0))) if eval_gradient else matrix
 
-    def diag(self, X: Any) -> Any:
-        """The kernel of every point with itself: (n,), float64."""
+    def diag(self, X: Points) -> Float64[np.ndarray, " n"]:
+        """The kernel of every point with itself."""
         return np.asarray(self._function.diagonal(X))
 
     def is_stationary(self) -> bool:

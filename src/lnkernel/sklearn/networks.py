@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lnkernel.arch import Node, mlp
 from lnkernel.arch.parse import parse
 from lnkernel.errors import InputError
 
 
-def as_network(arch: Any) -> Node:
+def as_network(arch: Node | str | None) -> Node:
     """The network that is meant; None is the default."""
     if arch is None:
         return mlp(hidden=2, norm="first")

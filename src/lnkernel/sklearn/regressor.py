@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,6 +11,7 @@ from lnkernel.bounds import Bound, bound
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import concrete_posterior
 from lnkernel.sklearn.networks import as_network
+from lnkernel.types import MorePoints, Outputs, Points, Targets
 
 
 class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -57,7 +56,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self.noise = noise
         self.merge_duplicates = merge_duplicates
 
-    def fit(self, X: Any, y: Any) -> NTKRegressor:
+    def fit(self, X: Points, y: Targets) -> NTKRegressor:
         """Factorise the Gram matrix of the inputs X (n, d), with targets y (n,) or (n, k).
 
         It raises `SingularGramError` where float64 cannot tell that matrix from a singular one.
@@ -74,7 +73,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self._bound: Bound | None = None
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: MorePoints, return_std: bool = False) -> Outputs | tuple[Outputs, Outputs]:
         """The mean at the points X (m, d): (m,) or (m, k); with `return_std` also a standard deviation
         of the same shape.
 

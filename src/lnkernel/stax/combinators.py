@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lnkernel.arch import Identity, Node
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.stax.parts import Branches, Join, Split, is_whole
-from lnkernel.stax.triple import Layer
+from lnkernel.stax.parts import Branches, Fork, Join, is_whole
+from lnkernel.stax.stack import Stack, common_parameterization, concatenate
+from lnkernel.stax.triple import Layer, layer_of
 
 
 def serial(*layers: Any) -> Layer:
@@ -25,11 +27,10 @@ def serial(*layers: Any) -> Layer:
     """
     if not layers:
         raise ArchitectureError("stax.serial", "", "it needs at least one layer", "Name one")
-    whole = [_as_layer("serial", place, layer) for place, layer in enumerate(layers)]
-    made = Layer(tuple(part for one in whole for part in one.parts), _common(whole))
+    made = concatenate(_as_stacks("serial", layers))
     if is_whole(made.parts):
         _ = made.arch  # the errors of the architecture belong here
-    return made
+    return Layer(made)
 
 
 def repeat(layer: Any, n: int) -> Layer:
@@ -43,7 +44,7 @@ def repeat(layer: Any, n: int) -> Layer:
     20
     """
     _check_number("n", n, least=0)
-    return serial(*n * [layer]) if n else Layer((Identity(),))
+    return serial(*n * [layer]) if n else layer_of(Identity())
 
 
 def parallel(*layers: Any) -> Layer:
@@ -59,8 +60,9 @@ def parallel(*layers: Any) -> Layer:
     """
     if not layers:
         raise ArchitectureError("stax.parallel", "", "it needs at least one layer", "Name one")
-    whole = [_as_layer("parallel", place, layer) for place, layer in enumerate(layers)]
-    return Layer((Branches(tuple(one.parts for one in whole)),), _common(whole))
+    stacks = _as_stacks("parallel", layers)
+    branches = Branches(tuple(stack.parts for stack in stacks))
+    return Layer(Stack((branches,), common_parameterization(stacks)))
 
 
 def FanOut(num: int) -> Layer:
@@ -73,7 +75,7 @@ def FanOut(num: int) -> Layer:
     2
     """
     _check_number("num", num, least=1)
-    return Layer((Split(num),))
+    return Layer(Stack((Fork(num),)))
 
 
 def FanInSum() -> Layer:
@@ -87,7 +89,11 @@ def FanInSum() -> Layer:
     >>> layer.arch.branches[1]
     Dense(width=8, W_std=1.0, b_std=0.0)
     """
-    return Layer((Join(),))
+    return Layer(Stack((Join(),)))
+
+
+def _as_stacks(name: str, layers: Sequence[Any]) -> list[Stack]:
+    return [_as_layer(name, place, layer).stack for place, layer in enumerate(layers)]
 
 
 def _as_layer(name: str, place: int, layer: Any) -> Layer:
@@ -95,7 +101,7 @@ def _as_layer(name: str, place: int, layer: Any) -> Layer:
     if isinstance(layer, Layer):
         return layer
     if isinstance(layer, Node):
-        return Layer((layer,))
+        return layer_of(layer)
     if isinstance(layer, tuple) and len(layer) == 3:
         owners = [getattr(function, "__self__", None) for function in layer]
         if isinstance(owners[0], Layer) and all(owner is owners[0] for owner in owners):
@@ -106,18 +112,6 @@ def _as_layer(name: str, place: int, layer: Any) -> Layer:
         f"expected a layer of lnkernel.stax, got {layer!r} of type {type(layer).__name__}",
         "Write e.g. stax.Relu(), with the brackets; layers of your own go into the library itself",
     )
-
-
-def _common(layers: list[Layer]) -> str | None:
-    found = {layer.parameterization for layer in layers} - {None}
-    if len(found) > 1:
-        raise ArchitectureError(
-            "stax.Dense",
-            "",
-            f"its parameterization is {' here and '.join(sorted(map(repr, found)))} there",
-            "Take the same for all layers of a network",
-        )
-    return found.pop() if found else None
 
 
 def _check_number(name: str, number: Any, least: int) -> None:

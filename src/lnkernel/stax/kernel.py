@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import namedtuple
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lnkernel.errors import ArchitectureError, InputError
+import numpy as np
+from jaxtyping import Float64
+
+from lnkernel.errors import InputError
 from lnkernel.gram.kernel import kernels, nngp, ntk
+from lnkernel.stax.stack import Stack, concatenate
+from lnkernel.types import Array, Matrix, MorePoints, Points
 
-if TYPE_CHECKING:
-    from lnkernel.stax.triple import Layer
-
+Covariance = Float64[Array, " points"] | Float64[Array, "points points"]
 FIELDS = ("nngp", "ntk", "cov1", "cov2")
 
 
@@ -33,42 +36,42 @@ class Kernel:
     [[5.0]]
     """
 
-    layer: Layer
-    x1: Any
-    x2: Any
+    stack: Stack  # the layers
+    x1: Points
+    x2: MorePoints | None
     full: bool  # whether cov1 and cov2 are matrices
 
     def __post_init__(self) -> None:
-        _ = self.layer.arch  # branches that are not whole have no kernel
+        _ = self.stack.arch  # branches that are not whole have no kernel
 
     @cached_property
-    def nngp(self) -> Any:
-        return nngp(self.layer.arch)(self.x1, self.x2)
+    def nngp(self) -> Matrix:
+        return nngp(self.stack.arch)(self.x1, self.x2)
 
     @cached_property
-    def ntk(self) -> Any:
-        return ntk(with_ntk(self.layer).arch)(self.x1, self.x2)
+    def ntk(self) -> Matrix:
+        return ntk(self.stack.arch_with_ntk)(self.x1, self.x2)
 
     @cached_property
-    def cov1(self) -> Any:
+    def cov1(self) -> Covariance:
         return self._covariance(self.x1)
 
     @cached_property
-    def cov2(self) -> Any:
+    def cov2(self) -> Covariance | None:
         return None if self.x2 is None else self._covariance(self.x2)
 
-    def _covariance(self, x: Any) -> Any:
-        kernel = nngp(self.layer.arch)
+    def _covariance(self, x: Points) -> Covariance:
+        kernel = nngp(self.stack.arch)
         return kernel(x) if self.full else kernel.diagonal(x)
 
-    def followed_by(self, layer: Layer, full: bool) -> Kernel:
-        from lnkernel.stax.combinators import serial
-
-        return Kernel(serial(self.layer, layer), self.x1, self.x2, self.full or full)
+    def followed_by(self, stack: Stack, full: bool) -> Kernel:
+        """The kernels behind these further layers."""
+        above = concatenate([self.stack, stack])
+        return Kernel(above, self.x1, self.x2, self.full or full)
 
     def __repr__(self) -> str:
-        n, m = len(self.x1), len(self.x1 if self.x2 is None else self.x2)
-        return f"Kernel({n} x {m} points, {self.layer.arch!r})"
+        n, m = (np.shape(x)[0] for x in (self.x1, self.x1 if self.x2 is None else self.x2))
+        return f"Kernel({n} x {m} points, {self.stack.arch!r})"
 
 
 def names_of(get: str | tuple[str, ...], known: tuple[str, ...] = FIELDS) -> tuple[str, ...]:
@@ -85,24 +88,10 @@ def names_of(get: str | tuple[str, ...], known: tuple[str, ...] = FIELDS) -> tup
     return low
 
 
-def evaluated(kernel: Kernel, names: tuple[str, ...]) -> Any:
+def take_fields(kernel: Kernel, names: tuple[str, ...]) -> tuple[Any, ...]:
     """These fields as a namedtuple; both kernels in one pass where both are asked for."""
     fields = namedtuple("AnalyticKernel", names)  # type: ignore[misc]  # the fields vary
     both = {}
     if {"nngp", "ntk"} <= set(names):
-        layer = with_ntk(kernel.layer)
-        both = kernels(layer.arch)(kernel.x1, kernel.x2)._asdict()
+        both = kernels(kernel.stack.arch_with_ntk)(kernel.x1, kernel.x2)._asdict()
     return fields(*(both[name] if name in both else getattr(kernel, name) for name in names))
-
-
-def with_ntk(layer: Layer) -> Layer:
-    """The layer, if its tangent kernel is that of its limit."""
-    if layer.parameterization == "standard":
-        raise ArchitectureError(
-            "stax.Dense",
-            "",
-            'the NTK of parameterization="standard" grows with the width n, as n K + W_std² Θ at '
-            "every Dense, and is not in this library",
-            'Take parameterization="ntk", of which the untrained network is the same, or get="nngp"',
-        )
-    return layer

@@ -8,7 +8,7 @@ from typing import Any
 from lnkernel import arch
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
-from lnkernel.stax.triple import Layer
+from lnkernel.stax.triple import Layer, layer_of
 
 PARAMETERIZATIONS = ("ntk", "standard")
 
@@ -60,7 +60,7 @@ def Dense(
             "Take b_std=None for no bias, or a small b_std",
         )
     bias = 0.0 if b_std is None else b_std
-    return Layer((arch.Dense(out_dim, W_std=W_std, b_std=bias),), chosen)
+    return layer_of(arch.Dense(out_dim, W_std=W_std, b_std=bias), chosen)
 
 
 def Relu(do_stabilize: bool = False) -> Layer:
@@ -73,7 +73,7 @@ def Relu(do_stabilize: bool = False) -> Layer:
     >>> stax.Relu().arch
     Relu()
     """
-    return Layer((arch.Relu(),))
+    return layer_of(arch.Relu())
 
 
 def LeakyRelu(alpha: float, do_stabilize: bool = False) -> Layer:
@@ -83,7 +83,7 @@ def LeakyRelu(alpha: float, do_stabilize: bool = False) -> Layer:
     >>> stax.LeakyRelu(0.1).arch
     LeakyRelu(slope=0.1)
     """
-    return Layer((arch.LeakyRelu(alpha),))
+    return layer_of(arch.LeakyRelu(alpha))
 
 
 def ABRelu(a: float, b: float, do_stabilize: bool = False) -> Layer:
@@ -93,7 +93,7 @@ def ABRelu(a: float, b: float, do_stabilize: bool = False) -> Layer:
     >>> stax.ABRelu(0.5, 2.0).arch  # a u₊ + b (-u)₊
     Homogeneous(degree=1, a=2.0, b=-0.5)
     """
-    return Layer((arch.Homogeneous(1, a=b, b=-a),))
+    return layer_of(arch.Homogeneous(1, a=b, b=-a))
 
 
 def Abs(do_stabilize: bool = False) -> Layer:
@@ -103,7 +103,7 @@ def Abs(do_stabilize: bool = False) -> Layer:
     >>> stax.Abs().arch
     Abs()
     """
-    return Layer((arch.Abs(),))
+    return layer_of(arch.Abs())
 
 
 def RectifiedMonomial(degree: float) -> Layer:
@@ -113,7 +113,7 @@ def RectifiedMonomial(degree: float) -> Layer:
     >>> stax.RectifiedMonomial(2).arch
     RectifiedPower(degree=2)
     """
-    return Layer((arch.RectifiedPower(degree),))
+    return layer_of(arch.RectifiedPower(degree))
 
 
 def Monomial(degree: int) -> Layer:
@@ -130,7 +130,7 @@ def Monomial(degree: int) -> Layer:
             f"degree must be an integer, at least 1, got {degree!r}",
             "For other powers take RectifiedMonomial, or lnkernel.Homogeneous",
         )
-    return Layer((arch.Homogeneous(degree, a=1.0, b=(-1.0) ** degree),))
+    return layer_of(arch.Homogeneous(degree, a=1.0, b=(-1.0) ** degree))
 
 
 def Identity() -> Layer:
@@ -140,7 +140,7 @@ def Identity() -> Layer:
     >>> stax.Identity().arch
     Identity()
     """
-    return Layer((arch.Identity(),))
+    return layer_of(arch.Identity())
 
 
 def LayerNorm(
@@ -168,7 +168,7 @@ def LayerNorm(
             f"axis must be -1, the features, got {axis!r}",
             "Inputs are of shape (points, features), and points are not normalised together",
         )
-    return Layer((arch.LayerNorm(eps),))
+    return layer_of(arch.LayerNorm(eps))
 
 
 def _check_axes(layer: str, batch_axis: Any, channel_axis: Any) -> None:

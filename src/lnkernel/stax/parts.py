@@ -11,7 +11,7 @@ from lnkernel.errors import ArchitectureError
 
 
 @dataclass(frozen=True)
-class Split:
+class Fork:
     """From here on there are so many copies of the state: `FanOut`."""
 
     copies: int
@@ -29,33 +29,33 @@ class Join:
     """The copies are added, and are one state again: `FanInSum`."""
 
 
-Part = Node | Split | Branches | Join
+Part = Node | Fork | Branches | Join
 
 
 def is_whole(parts: Sequence[Part]) -> bool:
     """Whether the copies of the state are made and added within these parts."""
     marks = [part for part in parts if not isinstance(part, Node)]
-    return not marks or (isinstance(marks[0], Split) and isinstance(marks[-1], Join))
+    return not marks or (isinstance(marks[0], Fork) and isinstance(marks[-1], Join))
 
 
-def folded(parts: Sequence[Part]) -> Node:
-    """The architecture of the parts, in which `Split`, `Branches`, `Join` together are one sum."""
+def fold(parts: Sequence[Part]) -> Node:
+    """The architecture of the parts, in which `Fork`, `Branches`, `Join` together are one sum."""
     nodes: list[Node] = []
     copies: list[list[Node]] | None = None  # the layers that each copy has gone through
     for part in parts:
-        if isinstance(part, Split):
+        if isinstance(part, Fork):
             if copies is not None:
                 _refuse("FanOut", "it copies what FanOut has copied already")
             copies = [[] for _ in range(part.copies)]
         elif isinstance(part, Branches):
             if copies is None or len(copies) != len(part.layers):
-                _refuse("parallel", _numbers(copies, part))
+                _refuse("parallel", _count(copies, part))
             for copy, layer in zip(copies, part.layers, strict=True):
-                copy.append(folded(layer))
+                copy.append(fold(layer))
         elif isinstance(part, Join):
             if copies is None:
                 _refuse("FanInSum", "there is nothing to add")
-            branches = [_composed(copy) for copy in copies]
+            branches = [_compose(copy) for copy in copies]
             nodes.append(branches[0] if len(branches) == 1 else parallel(*branches))
             copies = None
         else:
@@ -64,16 +64,16 @@ def folded(parts: Sequence[Part]) -> Node:
             nodes.append(part)
     if copies is not None:
         _refuse("FanOut", "its copies are never added")
-    return _composed(nodes)
+    return _compose(nodes)
 
 
-def _composed(nodes: list[Node]) -> Node:
+def _compose(nodes: list[Node]) -> Node:
     if not nodes:
         return Identity()
     return nodes[0] if len(nodes) == 1 else serial(*nodes)
 
 
-def _numbers(copies: list[list[Node]] | None, part: Branches) -> str:
+def _count(copies: list[list[Node]] | None, part: Branches) -> str:
     came = "one input" if copies is None else f"{len(copies)} copies of the input"
     return f"it has {len(part.layers)} layers, for {came}"
 

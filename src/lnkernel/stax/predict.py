@@ -8,12 +8,15 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Float64
+from numpy.typing import ArrayLike
 
 from lnkernel.errors import InputError, MissingLayerError
 from lnkernel.gp.posterior import Posterior, concrete_posterior
 from lnkernel.gram.kernel import Kernel
-from lnkernel.stax.kernel import names_of, with_ntk
+from lnkernel.stax.kernel import names_of
 from lnkernel.stax.triple import Layer
+from lnkernel.types import Array, MorePoints, Points, Targets
 
 KERNELS = ("nngp", "ntk")  # in the order of the namedtuple for get=None
 IN_OTHER_WORDS = {
@@ -28,14 +31,18 @@ IN_OTHER_WORDS = {
 class Gaussian(NamedTuple):
     """A prediction with `compute_cov=True`: mean (m, k) and covariance (m, m) of every output."""
 
-    mean: Any
-    covariance: Any
+    mean: Float64[Array, "*t m"] | Float64[Array, "*t m k"]
+    covariance: Float64[Array, "*t m m"]
+
+
+Times = float | Float[Array, "*t"] | ArrayLike
+Prediction = Float64[Array, "*t m"] | Float64[Array, "*t m k"] | Gaussian
 
 
 def gradient_descent_mse_ensemble(
-    kernel_fn: Any,
-    x_train: Any,
-    y_train: Any,
+    kernel_fn: Callable[..., Any],
+    x_train: Points,
+    y_train: Targets,
     learning_rate: float = 1.0,
     diag_reg: float = 0.0,
     diag_reg_absolute_scale: bool = False,
@@ -88,13 +95,16 @@ def gradient_descent_mse_ensemble(
 
     @cache
     def fitted(which: str) -> Posterior:
-        arch = (with_ntk(layer) if which == "ntk" else layer).arch
+        arch = layer.stack.arch_with_ntk if which == "ntk" else layer.arch
         mean = 1.0 if diag_reg_absolute_scale else np.mean(Kernel(arch, (which,)).diagonal(x_train))
         return concrete_posterior(arch, x_train, y_train, which, diag_reg * float(mean))
 
     def predict_fn(
-        t: Any = None, x_test: Any = None, get: Any = None, compute_cov: bool = False
-    ) -> Any:
+        t: Times | None = None,
+        x_test: MorePoints | None = None,
+        get: str | tuple[str, ...] | None = None,
+        compute_cov: bool = False,
+    ) -> Prediction | tuple[Prediction, ...]:
         names = names_of(KERNELS if get is None else get, KERNELS)
         if x_test is None and diag_reg:
             raise InputError(
@@ -109,7 +119,7 @@ def gradient_descent_mse_ensemble(
             )
         points = x_train if x_test is None else x_test
         rate = learning_rate / np.size(y_train)
-        made = [_predicted(fitted(name), name, t, rate, points, compute_cov) for name in names]
+        made = [_predict(fitted(name), name, t, rate, points, compute_cov) for name in names]
         if isinstance(get, str):
             return made[0]
         return namedtuple("Gaussians", names)(*made)
@@ -117,7 +127,9 @@ def gradient_descent_mse_ensemble(
     return predict_fn
 
 
-def _predicted(post: Posterior, which: str, t: Any, rate: float, x: Any, compute_cov: bool) -> Any:
+def _predict(
+    post: Posterior, which: str, t: Times | None, rate: float, x: MorePoints, compute_cov: bool
+) -> Prediction:
     """The mean, and the covariance if asked for; for an array of times stacked in its shape."""
     if t is None:
         spread = post.covariance if which == "nngp" else post.ensemble_covariance

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
+
+import jax
+from jaxtyping import Float, PyTree
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
-from lnkernel.stax.kernel import Kernel, evaluated, names_of
-from lnkernel.stax.parts import Part, folded
+from lnkernel.stax.kernel import Covariance, Kernel, names_of, take_fields
+from lnkernel.stax.stack import Stack
+from lnkernel.types import Matrix, MorePoints, Points
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +29,7 @@ class Layer:
     Relu()
     """
 
-    parts: tuple[Part, ...]
-    parameterization: str | None = None  # of the Dense layers; None where there is none
+    stack: Stack
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.init_fn, self.apply_fn, self.kernel_fn))
@@ -38,12 +40,14 @@ class Layer:
     def __getitem__(self, index: int) -> Any:
         return tuple(self)[index]
 
-    @cached_property
+    @property
     def arch(self) -> Node:
         """The architecture."""
-        return folded(self.parts)
+        return self.stack.arch
 
-    def init_fn(self, rng: Any, input_shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
+    def init_fn(
+        self, rng: jax.Array, input_shape: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], PyTree]:
         """Random parameters of the network of finite width, as `(output_shape, params)`.
 
         Args:
@@ -59,11 +63,13 @@ class Layer:
         >>> output_shape, [leaf.shape for leaf in jax.tree.leaves(params)]
         ((-1, 1), [(3, 8), (8, 1)])
         """
-        from lnkernel.stax.twin import initialised
+        from lnkernel.stax.twin import initialise  # Flax loads where it is used
 
-        return initialised(self.arch, rng, input_shape, self.parameterization or "ntk")
+        return initialise(self.arch, rng, input_shape, self.stack.parameterization or "ntk")
 
-    def apply_fn(self, params: Any, inputs: Any, *, rng: Any = None) -> Any:
+    def apply_fn(
+        self, params: PyTree, inputs: Points, *, rng: jax.Array | None = None
+    ) -> Float[jax.Array, "n k"]:
         """The output (n, k) of the network of finite width at the inputs (n, d).
 
         It can be called inside `jax.jit`, `jax.grad` and `jax.vmap`. `rng` is for layers that
@@ -76,21 +82,21 @@ class Layer:
         >>> jax.jit(apply_fn)(params, jax.numpy.ones((5, 3))).shape
         (5, 1)
         """
-        from lnkernel.stax.twin import applied
+        from lnkernel.stax.twin import apply  # Flax loads where it is used
 
-        return applied(self.arch, params, inputs, self.parameterization or "ntk")
+        return apply(self.arch, params, inputs, self.stack.parameterization or "ntk")
 
     def kernel_fn(
         self,
-        x1_or_kernel: Any,
-        x2: Any = None,
+        x1_or_kernel: Points | Kernel,
+        x2: MorePoints | None = None,
         get: str | tuple[str, ...] | None = None,
         *,
         pattern: None = None,
         mask_constant: None = None,
         diagonal_batch: bool | None = None,
         diagonal_spatial: bool | None = None,
-    ) -> Any:
+    ) -> Kernel | Matrix | Covariance | tuple[Any, ...] | None:
         """The kernels of the infinitely wide network, float64.
 
         Args:
@@ -123,11 +129,16 @@ class Layer:
         if isinstance(x1_or_kernel, Kernel):
             if x2 is not None:
                 raise InputError("x2", "None behind a Kernel", "points", "The Kernel has its own")
-            kernel = x1_or_kernel.followed_by(self, full)
+            kernel = x1_or_kernel.followed_by(self.stack, full)
         else:
-            kernel = Kernel(self, x1_or_kernel, x2, full)
+            kernel = Kernel(self.stack, x1_or_kernel, x2, full)
         if get is None:
             return kernel
         names = names_of(get)
-        values = evaluated(kernel, names)
+        values = take_fields(kernel, names)
         return values[0] if isinstance(get, str) else values
+
+
+def layer_of(node: Node, parameterization: str | None = None) -> Layer:
+    """The layer that consists of one node of an architecture."""
+    return Layer(Stack((node,), parameterization))

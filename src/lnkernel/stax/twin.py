@@ -9,16 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jaxtyping import Float, PyTree
 
 from lnkernel.arch import Node
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network, network
 from lnkernel.precision import is_traced, x64_is_on
+from lnkernel.types import Points
 
 
-def initialised(
-    arch: Node, rng: Any, input_shape: Any, parameterization: str
-) -> tuple[tuple[int, ...], Any]:
+def initialise(
+    arch: Node, rng: jax.Array, input_shape: tuple[int, ...], parameterization: str
+) -> tuple[tuple[int, ...], PyTree]:
     """The shape of the output, and parameters as nested dictionaries of arrays."""
     shape = tuple(input_shape)
     if len(shape) != 2 or not all(isinstance(size, Integral) for size in shape):
@@ -30,7 +32,9 @@ def initialised(
     return (points, output.shape[1]), nnx.to_pure_dict(nnx.state(made, nnx.Param))
 
 
-def applied(arch: Node, params: Any, inputs: Any, parameterization: str) -> Any:
+def apply(
+    arch: Node, params: PyTree, inputs: Points, parameterization: str
+) -> Float[jax.Array, "n k"]:
     """The output of the twin with these parameters, in their precision."""
     shape = np.shape(inputs)
     if len(shape) != 2:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.arch import Node
 from lnkernel.check import Data
@@ -25,8 +26,10 @@ from lnkernel.gram.kernel import nngp
 class Descent:
     """Gradient descent of infinitely wide networks on given data."""
 
-    values: np.ndarray  # the eigenvalues of Θ(X, X), ascending
-    powers: np.ndarray  # what the expected loss at the start is the sum of, one for each
+    values: Float64[np.ndarray, " n"]  # the eigenvalues of Θ(X, X), ascending
+    powers: Float64[
+        np.ndarray, " n"
+    ]  # what the expected loss at the start is the sum of, one for each
 
     @property
     def start(self) -> float:

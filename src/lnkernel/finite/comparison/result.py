@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.errors import InputError
 from lnkernel.finite.comparison.row import HEAD, Row, cells
 
 FORMAT = "lnkernel.finite.Comparison 1"
+PAGE = jinja2.Environment(autoescape=True).from_string(
+    "<table><thead><tr>{% for cell in head %}<th>{{ cell }}</th>{% endfor %}</tr></thead><tbody>"
+    "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}"
+    "</tbody></table>{% for note in notes %}<p>{{ note }}</p>{% endfor %}"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Finite networks beside their limit. `compare` makes it; it prints as a table.
 
-    Attributes:
-        rows: one `Row` for every width.
-        exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
-            says -1/2. None for a single width, or where the kernel has no error.
-        bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
-        rkhs: the tighter bound of `lnkernel.Bound`.
-        x_eval: the points, (m, d).
-        limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
-        seeds: those of the networks.
-        points: number of training points.
-        arch: the network, as text.
+            Attributes:
+                rows: one `Row` for every width.
+                exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
+                    says -1/2. None for a single width, or where the kernel has no error.
+                bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
+                rkhs: the tighter bound of `lnkernel.Bound`.
+                x_eval: the points, (m, d).
+                limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
+                seeds: those of the networks.
+                points: number of training points.
+                arch: the network, as text.
 
-    >>> import numpy as np
-    >>> one, two = np.array([[1.0]]), np.array([[2.0]])
-    >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
-    >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
-    >>> print(c)
-    width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
-       64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
-    ...
-    Without a normalisation the output of this network has no bound: B(D) = inf.
+            >>> import jinja2
+        import numpy as np
+    from jaxtyping import Float64
+            >>> one, two = np.array([[1.0]]), np.array([[2.0]])
+            >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
+            >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
+            >>> print(c)
+            width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
+               64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
+            ...
+            Without a normalisation the output of this network has no bound: B(D) = inf.
     """
 
     rows: list[Row]
@@ -50,9 +58,9 @@ class Comparison:
     exponent_se: float | None
     bound: float
     rkhs: float
-    x_eval: np.ndarray
-    limit_mean: np.ndarray
-    limit_std: np.ndarray
+    x_eval: Float64[np.ndarray, "m d"]
+    limit_mean: Float64[np.ndarray, "m k"]
+    limit_std: Float64[np.ndarray, "m k"]
     seeds: list[int]
     points: int
     arch: str
@@ -69,13 +77,8 @@ class Comparison:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in HEAD)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells(row, len(self.seeds))) + "</tr>"
-            for row in self.rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = [cells(row, len(self.seeds)) for row in self.rows]
+        return PAGE.render(head=HEAD, rows=rows, notes=self.notes())
 
     def notes(self) -> list[str]:
         """What the table means, in sentences."""
@@ -103,7 +106,7 @@ class Comparison:
             )
         return said
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | Path) -> None:
         """Write everything to a JSON file."""
         fields = {name: getattr(self, name) for name in _names(Comparison)}
         fields["rows"] = [{n: getattr(row, n) for n in _names(Row)} for row in self.rows]
@@ -111,7 +114,7 @@ class Comparison:
         Path(path).write_text(text + "\n")
 
     @classmethod
-    def load(cls, path: Any) -> Comparison:
+    def load(cls, path: str | Path) -> Comparison:
         """What `save` wrote."""
         try:
             fields = json.loads(Path(path).read_text())
@@ -150,7 +153,7 @@ def _arrays(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | made
 
 
-def _no_comparison(path: Any, got: str) -> InputError:
+def _no_comparison(path: str | Path, got: str) -> InputError:
     return InputError(
         "path", "a file that Comparison.save wrote", f"{got}, {path}", "Check the path"
     )

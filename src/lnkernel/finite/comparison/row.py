@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +36,10 @@ class Row:
     ntk_error_se: float
     drift: float
     drift_se: float
-    mean: np.ndarray
-    std: np.ndarray
-    expected_mean: np.ndarray
-    expected_std: np.ndarray
+    mean: Float64[np.ndarray, "m k"]
+    std: Float64[np.ndarray, "m k"]
+    expected_mean: Float64[np.ndarray, "m k"]
+    expected_std: Float64[np.ndarray, "m k"]
     max_output: float
     loss: float
     expected_loss: float
@@ -61,7 +62,7 @@ class Row:
         """The root mean square over `x_eval` of expected_std."""
         return _rms(self.expected_std)
 
-    def z(self, seeds: int) -> np.ndarray:
+    def z(self, seeds: int) -> Float64[np.ndarray, "m k"]:
         """(mean - expected_mean) in standard errors, std/√seeds, of each point and output."""
         error = self.std / math.sqrt(seeds)
         difference = self.mean - self.expected_mean

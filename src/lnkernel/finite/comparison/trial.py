@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from lnkernel.arch import Node
 from lnkernel.bounds import bound
@@ -16,24 +16,25 @@ from lnkernel.errors import InputError
 from lnkernel.finite.comparison.descent import descent
 from lnkernel.finite.comparison.result import Comparison
 from lnkernel.finite.comparison.row import Row
-from lnkernel.finite.comparison.width import Task, as_columns, as_spread, row_of
+from lnkernel.finite.comparison.width import Task, as_columns, as_spread, compare_at_width
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gp.posterior import concrete_posterior
 from lnkernel.progress import counted
+from lnkernel.types import MorePoints, Points, Targets
 
 
 def compare(
     arch: Node,
-    X: Any,
-    y: Any,
-    x_eval: Any,
-    widths: Any = (64, 256, 1024, 4096),
-    seeds: Any = 10,
+    X: Points,
+    y: Targets,
+    x_eval: MorePoints,
+    widths: int | Iterable[int] = (64, 256, 1024, 4096),
+    seeds: int | Iterable[int] = 10,
     *,
     goal: float = 1e-4,
     max_steps: int = 1000,
-    dtype: Any = jnp.float32,
+    dtype: DTypeLike = jnp.float32,
     progress: bool | None = None,
 ) -> Comparison:
     r"""Train networks of several widths on the same data and compare them with their limit.
@@ -95,8 +96,8 @@ def compare(
         precision,
         None if progress else progress,
     )
-    rows = [row_of(task, width) for width in counted(chosen, progress, "width")]
-    exponent, error = _fitted(rows, float(np.finfo(precision).eps))
+    rows = [compare_at_width(task, width) for width in counted(chosen, progress, "width")]
+    exponent, error = _fit_exponent(rows, float(np.finfo(precision).eps))
     return Comparison(
         rows=rows,
         exponent=exponent,
@@ -112,7 +113,7 @@ def compare(
     )
 
 
-def _fitted(rows: list[Row], rounding: float) -> tuple[float | None, float | None]:
+def _fit_exponent(rows: list[Row], rounding: float) -> tuple[float | None, float | None]:
     """The slope of log error over log width, where there is an error that falls."""
     errors = np.array([row.ntk_error for row in rows])
     noise = np.array([row.ntk_error_se for row in rows])
@@ -122,7 +123,7 @@ def _fitted(rows: list[Row], rounding: float) -> tuple[float | None, float | Non
     return weighted_slope(widths, np.log(errors), noise / errors)
 
 
-def _as_widths(widths: Any) -> list[int]:
+def _as_widths(widths: int | Iterable[int]) -> list[int]:
     given = list(widths) if isinstance(widths, Iterable) else [widths]
     if not given or any(isinstance(w, bool) or not isinstance(w, Integral) or w < 2 for w in given):
         raise InputError(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import optax
+from jaxtyping import Float64
 
 from lnkernel.arch import Node
 from lnkernel.check import Data
@@ -20,6 +21,7 @@ from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.gp.fit import matrix
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gram.kernel import ntk
+from lnkernel.types import Array, Outputs
 
 KERNEL_POINTS = 200  # at which kernels are compared, at most
 ATTEMPTS = 5  # at ever smaller learning rates
@@ -31,7 +33,7 @@ class Task(NamedTuple):
 
     arch: Node
     data: Data
-    x_eval: np.ndarray
+    x_eval: Float64[np.ndarray, "m d"]
     limit: Posterior
     descent: Descent
     seeds: list[int]
@@ -51,7 +53,7 @@ class Task(NamedTuple):
         return points[few]
 
 
-def row_of(task: Task, width: int) -> Row:
+def compare_at_width(task: Task, width: int) -> Row:
     """Train the networks of this width, and compare."""
     points = task.kernel_points
     theta = matrix(ntk(task.arch), points)
@@ -61,7 +63,7 @@ def row_of(task: Task, width: int) -> Row:
     def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.sqrt(np.mean(np.square((a - b) / scale / scale[:, None])))
 
-    rate, steps, trained = _trained(task, width, task.limit.max_learning_rate / 2)
+    rate, steps, trained = _train(task, width, task.limit.max_learning_rate / 2)
     errors, drifts = [], []
     for seed, end in zip(task.seeds, trained.networks, strict=True):
         with jax.enable_x64(task.dtype == np.float64):
@@ -92,7 +94,7 @@ def row_of(task: Task, width: int) -> Row:
     )
 
 
-def _trained(
+def _train(
     task: Task, width: int, rate: float, attempts: int = ATTEMPTS
 ) -> tuple[float, int, Ensemble]:
     """The learning rate at which all networks stay stable, the number of steps, the networks."""
@@ -113,15 +115,15 @@ def _trained(
     except DivergedError:
         if attempts == 1:
             raise
-    return _trained(task, width, rate / 2, attempts - 1)
+    return _train(task, width, rate / 2, attempts - 1)
 
 
-def as_columns(values: Any) -> np.ndarray:
+def as_columns(values: Outputs) -> Float64[np.ndarray, "m k"]:
     """(m,) or (m, k) as (m, k)."""
     made = np.asarray(values)
     return made[:, None] if made.ndim == 1 else made
 
 
-def as_spread(variance: Any, data: Data) -> np.ndarray:
+def as_spread(variance: Float64[Array, " m"], data: Data) -> Float64[np.ndarray, "m k"]:
     """The standard deviation, the same for every output: (m, k)."""
     return np.repeat(np.sqrt(np.asarray(variance))[:, None], data.y.shape[1], axis=1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Float64
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,33 +24,35 @@ class Estimate:
     Estimate(shape=(1, 1), samples=5)
     """
 
-    mean: np.ndarray
-    standard_error: np.ndarray
+    mean: Float64[np.ndarray, "*shape"]
+    standard_error: Float64[np.ndarray, "*shape"]
     samples: int
 
     def __repr__(self) -> str:
         return f"Estimate(shape={self.mean.shape}, samples={self.samples})"
 
 
-def estimate(samples: Iterable[np.ndarray]) -> Estimate:
+def estimate(samples: Iterable[ArrayLike]) -> Estimate:
     """Of at least two arrays, one after the other, with two in memory (Welford 1962)."""
     count, mean, squares = 0, np.zeros(()), np.zeros(())
     for sample in samples:
         count += 1
-        change = np.asarray(sample, np.float64) - mean
+        value = np.asarray(sample, np.float64)
+        change = value - mean
         mean = mean + change / count
-        squares = squares + change * (sample - mean)
-    return Estimate(mean, np.sqrt(squares / (count - 1) / count), count)
+        squares = squares + change * (value - mean)
+    error = np.sqrt(squares / (count - 1) / count)
+    return Estimate(np.asarray(mean), np.asarray(error), count)
 
 
-def weighted_slope(x: np.ndarray, y: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+def weighted_slope(
+    x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], errors: Float[np.ndarray, " n"]
+) -> tuple[float, float]:
     """The slope of the straight line through points with these errors in y, and its own error.
 
     >>> slope, error = weighted_slope(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), np.ones(3))
     >>> round(slope, 12), round(error, 12) == round(0.5**0.5, 12)
     (2.0, True)
     """
-    weights = 1 / errors**2
-    centred = x - np.average(x, weights=weights)
-    total = float(weights @ centred**2)
-    return float(weights @ (centred * y)) / total, 1 / math.sqrt(total)
+    (slope, _), covariance = np.polyfit(x, y, deg=1, w=1 / errors, cov="unscaled")
+    return float(slope), float(np.sqrt(covariance[0, 0]))

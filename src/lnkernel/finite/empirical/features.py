@@ -2,20 +2,27 @@ r"""The kernel of random networks at their initialisation, $E[f(x) f(x')]$, from
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from jax.typing import DTypeLike
+from jaxtyping import Float
 
-from lnkernel.arch import Dense, Node, Serial
+from lnkernel.arch import Node
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network
 from lnkernel.finite.empirical.estimate import Estimate, estimate
-from lnkernel.finite.empirical.function import evaluated, opened
+from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
+from lnkernel.finite.modules import NTKLinear
+from lnkernel.finite.twins import Layer
+from lnkernel.types import Inputs, MorePoints, Points
 
 
-def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
+def empirical_nngp(network: nnx.Module, x: Inputs, x2: Inputs | None = None) -> Estimate:
     r"""The kernel of a random network's outputs, $\frac1k\sum_{o=1}^k f_o(x) f_o(x')$, (n, m), with its
     standard error over the k outputs.
 
@@ -33,7 +40,10 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True
     """
-    with opened(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (function, inputs):
+    with open_function(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (
+        function,
+        inputs,
+    ):
         if function.outputs < 2:
             raise InputError(
                 "network",
@@ -42,18 +52,18 @@ def empirical_nngp(network: Any, x: Any, x2: Any = None) -> Estimate:
                 "Build it with more, e.g. lnkernel.mlp(outputs=500), or average over networks by "
                 "empirical_nngp_over_seeds",
             )
-        values = [np.asarray(evaluated(function, points), np.float64) for points in inputs]
+        values = [np.asarray(evaluate(function, points), np.float64) for points in inputs]
         return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
 
 
 def empirical_nngp_over_seeds(
     arch: Node,
-    x: Any,
-    x2: Any = None,
+    x: Points,
+    x2: MorePoints | None = None,
     *,
     width: int | None = None,
-    seeds: Any = 10,
-    dtype: Any = jnp.float32,
+    seeds: int | Iterable[int] = 10,
+    dtype: DTypeLike = jnp.float32,
     progress: bool | None = None,
 ) -> Estimate:
     r"""$E[f(x) f(x')]$ of random networks at their initialisation, with its standard error.
@@ -72,24 +82,26 @@ def empirical_nngp_over_seeds(
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True
     """
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
-    last = layers[-1]
-    readout = last if isinstance(last, Dense) else None
 
-    def matrix(f: Network) -> np.ndarray:
-        hidden = f.layers[:-1] if readout else f.layers
-        both = [_features(hidden, jnp.asarray(side, f.dtype)) for side in sides(x, x2)]
+    def matrix(f: Network) -> Float[np.ndarray, "n m"]:
+        *hidden, last = f.layers
+        readout = last if isinstance(last, NTKLinear) else None
+        layers = f.layers if readout is None else hidden
+        both = [_features(layers, jnp.asarray(side, f.dtype)) for side in sides(x, x2)]
         mean = both[0] @ both[-1].T / both[0].shape[1]
         return mean if readout is None else _read_out(readout, mean)
 
     return over_networks(arch, x, x2, matrix, width, seeds, dtype, progress)
 
 
-def _read_out(readout: Dense, mean: np.ndarray) -> np.ndarray:
+def _read_out(readout: NTKLinear, mean: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n m"]:
+    """The mean over the weights and biases of the last layer, given that of the features."""
     return np.asarray(float(readout.W_std) ** 2 * mean + float(readout.b_std) ** 2)
 
 
-def _features(layers: Any, h: Any) -> np.ndarray:
+def _features(
+    layers: Iterable[Layer], h: Float[jax.Array, "n d"]
+) -> Float[np.ndarray, "n features"]:
     for layer in layers:
         h = layer(h)
     return np.asarray(h)

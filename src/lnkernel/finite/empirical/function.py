@@ -12,14 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax import Array
+from jaxtyping import Float
 
 from lnkernel.check import as_points
 from lnkernel.errors import InputError
 from lnkernel.finite.training.arguments import check_module
-from lnkernel.finite.training.data import converted
+from lnkernel.finite.training.data import convert
 from lnkernel.precision import inside_jit, is_traced
-
-Array = Any
+from lnkernel.types import Inputs
 
 
 @partial(
@@ -36,19 +37,20 @@ class Function:
     rest: Any  # all other variables
     outputs: int
 
-    def merged(self, params: Any) -> Any:
+    def merge(self, params: Any) -> nnx.Module:
         """The network with these parameters, a new one in every call."""
-        return nnx.merge(self.graph, params, self.rest, copy=True)
+        made: nnx.Module = nnx.merge(self.graph, params, self.rest, copy=True)
+        return made
 
-    def __call__(self, params: Any, x: Array) -> Array:
+    def __call__(self, params: Any, x: Float[Array, ...]) -> Float[Array, " outputs"]:
         """f(x) of one input, as a vector: (outputs,)."""
-        return jnp.ravel(self.merged(params)(x[None]))
+        return jnp.ravel(self.merge(params)(x[None]))
 
-    def on(self, params: Any, x: Array) -> Array:
+    def on(self, params: Any, x: Float[Array, "n ..."]) -> Float[Array, "n outputs"]:
         """f of each of the inputs on its own: (n, outputs)."""
         return jax.vmap(self, (None, 0))(params, x)
 
-    def jacobian(self, x: Array) -> list[Piece]:
+    def jacobian(self, x: Float[Array, "n ..."]) -> list[Piece]:
         """The derivatives at every input, in one piece for every parameter."""
         leaves = jax.tree.leaves(jax.vmap(jax.jacrev(self), (None, 0))(self.params, x))
         return [Piece(leaf, None) for leaf in leaves]
@@ -57,12 +59,14 @@ class Function:
 class Piece(NamedTuple):
     """A part of the Jacobian at some inputs: the outer product of the two, or `slopes` alone."""
 
-    slopes: Array  # (n, outputs, ...)
-    features: Array | None  # (n, ...)
+    slopes: Float[Array, "n outputs ..."]
+    features: Float[Array, "n features"] | None
 
 
 @contextmanager
-def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, list[np.ndarray]]]:
+def open_function(
+    network: nnx.Module, *inputs: tuple[str, Inputs]
+) -> Iterator[tuple[Function, list[np.ndarray]]]:
     """The network as a function, and the named inputs in its precision, which holds in this scope.
 
     The precision is that of the parameters, whatever JAX's setting: float64 if one of them is, and
@@ -95,18 +99,18 @@ def opened(network: Any, *inputs: tuple[str, Any]) -> Iterator[tuple[Function, l
         yield Function(graph, params, rest, sizes[0]), given
 
 
-def _in_precision(name: str, x: Any, dtype: Any) -> np.ndarray:
+def _in_precision(name: str, x: Inputs, dtype: Any) -> Float[np.ndarray, "n ..."]:
     """Inputs of any shape (n, ...) in the network's precision, checked."""
     shape = np.shape(x)
     flat = np.reshape(x, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else x
     points = np.asarray(as_points(name, flat))
-    return converted(name, points, dtype).reshape(shape)
+    return convert(name, points, dtype).reshape(shape)
 
 
 def _outputs(function: Function, name: str, x: np.ndarray) -> int:
     """The number of the network's outputs for such inputs."""
     try:
-        made = evaluated.eval_shape(function, x[:1])
+        made = evaluate.eval_shape(function, x[:1])
     except (TypeError, ValueError) as problem:
         raise InputError(
             name,
@@ -118,6 +122,6 @@ def _outputs(function: Function, name: str, x: np.ndarray) -> int:
 
 
 @jax.jit
-def evaluated(function: Function, x: Array) -> Array:
-    """f of each of the inputs: (n, outputs). Its trace is kept, so that a shape costs little."""
+def evaluate(function: Function, x: Float[Array, "n ..."]) -> Float[Array, "n outputs"]:
+    """f of each of the inputs. Its trace is kept, so that a shape costs little."""
     return function.on(function.params, x)

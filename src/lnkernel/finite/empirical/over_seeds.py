@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from lnkernel.arch import Node
 from lnkernel.check import as_points, as_seeds, check_dimensions
@@ -16,16 +16,17 @@ from lnkernel.finite.empirical.estimate import Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.arguments import precision_of
 from lnkernel.progress import counted
+from lnkernel.types import Inputs, MorePoints, Points
 
 
 def empirical_ntk_over_seeds(
     arch: Node,
-    x: Any,
-    x2: Any = None,
+    x: Points,
+    x2: MorePoints | None = None,
     *,
     width: int | None = None,
-    seeds: Any = 10,
-    dtype: Any = jnp.float32,
+    seeds: int | Iterable[int] = 10,
+    dtype: DTypeLike = jnp.float32,
     progress: bool | None = None,
 ) -> Estimate:
     r"""The mean of the empirical NTK over random networks, $E\,\hat\Theta(x, x')$, with its standard
@@ -54,19 +55,19 @@ def empirical_ntk_over_seeds(
     )
 
 
-def sides(x: Any, x2: Any) -> list[Any]:
+def sides(x: Inputs, x2: Inputs | None) -> list[Inputs]:
     """The sets of inputs that are given."""
     return [x] if x2 is None else [x, x2]
 
 
 def over_networks(
     arch: Node,
-    x: Any,
-    x2: Any,
+    x: Points,
+    x2: MorePoints | None,
     matrix: Callable[[Network], np.ndarray],
     width: int | None,
-    seeds: Any,
-    dtype: Any,
+    seeds: int | Iterable[int],
+    dtype: DTypeLike,
     progress: bool | None,
 ) -> Estimate:
     """The mean of a matrix over the networks of an architecture, one after the other."""

@@ -15,12 +15,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax import Array
+from jaxtyping import Float
 
 from lnkernel.finite.build import Network
 from lnkernel.finite.empirical.function import Function, Piece
 from lnkernel.finite.modules import NTKLinear, Sum
 
-Array = Any
 LINEAR = (nnx.Linear, NTKLinear)
 Path = tuple[Any, ...]
 
@@ -34,19 +35,19 @@ def is_structured(network: Any) -> bool:
     return len(set(own)) == len(own)
 
 
-def structured_jacobian(function: Function, x: Array) -> list[Piece]:
+def structured_jacobian(function: Function, x: Float[Array, "n d"]) -> list[Piece]:
     """The Jacobian at every input, in pieces: one for every linear layer, one for every parameter
     of the other layers.
     """
     params = dict(nnx.to_flat_state(function.params))
     found = [
-        path for path, layer in _leaves(function.merged(function.params), ()) if _is_linear(layer)
+        path for path, layer in _leaves(function.merge(function.params), ()) if _is_linear(layer)
     ]
     others = {path: value for path, value in params.items() if path[:-1] not in found}
 
     def outputs(pushes: dict[Path, Array], others: Any, point: Array) -> tuple[Array, Any]:
         """f with something added behind each linear layer, and what went into and out of them."""
-        network = function.merged(nnx.from_flat_state(params | others))
+        network = function.merge(nnx.from_flat_state(params | others))
         seen: dict[Path, tuple[Array, Array]] = {}
         out = _run(network, (), point[None], pushes, seen)
         return jnp.ravel(out), seen
@@ -58,18 +59,20 @@ def structured_jacobian(function: Function, x: Array) -> list[Piece]:
         return slopes, {path: a[0] for path, (a, _) in seen.items()}
 
     (slopes, direct), inputs = jax.vmap(of_one)(x)
-    layers = dict(_leaves(function.merged(function.params), ()))
+    layers = dict(_leaves(function.merge(function.params), ()))
     factored = [Piece(slopes[path], _with_bias(layers[path], inputs[path])) for path in found]
     return factored + [Piece(leaf, None) for leaf in jax.tree.leaves(direct)]
 
 
-def _with_bias(layer: Any, a: Array) -> Array:
+def _with_bias(
+    layer: nnx.Linear | NTKLinear, a: Float[Array, "n features"]
+) -> Float[Array, "n parameters"]:
     """(c a, s) of c W a + s b: (n, features + 1)."""
-    ntk = isinstance(layer, NTKLinear)
-    scaled = a * (layer.W_std / math.sqrt(layer.in_features)) if ntk else a
-    if layer.bias is None:
-        return scaled
-    return jnp.pad(scaled, ((0, 0), (0, 1)), constant_values=layer.b_std if ntk else 1.0)
+    if isinstance(layer, NTKLinear):
+        c, s = layer.W_std / math.sqrt(layer.in_features), layer.b_std
+    else:
+        c, s = 1.0, 1.0
+    return c * a if layer.bias is None else jnp.pad(c * a, ((0, 0), (0, 1)), constant_values=s)
 
 
 def _leaves(layer: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+from jax import Array
+from jaxtyping import Float
 
 from lnkernel.errors import InputError
-from lnkernel.finite.empirical.function import Function, Piece, opened
+from lnkernel.finite.empirical.function import Function, Piece, open_function
 from lnkernel.finite.empirical.structured import is_structured, structured_jacobian
+from lnkernel.types import Inputs
 
-Array = Any
 METHODS = ("auto", "structured", "jacobian", "vector")
 OUTPUTS = ("mean", "full")
 MANY_OUTPUTS = 4
@@ -22,8 +25,13 @@ TILE_BYTES = 2**29  # of one tile's Jacobian; at most about four of its size exi
 
 
 def empirical_ntk(
-    network: Any, x: Any, x2: Any = None, method: str = "auto", *, outputs: str = "mean"
-) -> np.ndarray:
+    network: nnx.Module,
+    x: Inputs,
+    x2: Inputs | None = None,
+    method: str = "auto",
+    *,
+    outputs: str = "mean",
+) -> Float[np.ndarray, "n m"] | Float[np.ndarray, "n m k k"]:
     r"""The tangent kernel of a network with the parameters that it has now,
 
         Θ̂(x, x') = Σ_θ ∂f(x)/∂θ · ∂f(x')/∂θ,   summed over every `nnx.Param`.
@@ -61,12 +69,15 @@ def empirical_ntk(
     _one_of("method", method, METHODS)
     _one_of("outputs", outputs, OUTPUTS)
     symmetric = x2 is None or x2 is x
-    with opened(network, ("x", x), *([] if symmetric else [("x2", x2)])) as (function, inputs):
-        way = _chosen(network, function, method, full=outputs == "full")
+    given = [("x", x)] if x2 is None or symmetric else [("x", x), ("x2", x2)]
+    with open_function(network, *given) as (function, inputs):
+        way = _choose_way(network, function, method, full=outputs == "full")
         return _in_tiles(function, way, inputs[0], inputs[-1], symmetric)
 
 
-def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np.ndarray:
+def empirical_ntk_diagonal(
+    network: nnx.Module, x: Inputs, *, outputs: str = "mean"
+) -> Float[np.ndarray, " n"] | Float[np.ndarray, "n k k"]:
     r"""$\hat\Theta(x, x)$ of every input on its own: (n,), or (n, k, k) with `outputs="full"`.
 
     As `empirical_ntk`, in the network's precision.
@@ -78,8 +89,8 @@ def empirical_ntk_diagonal(network: Any, x: Any, *, outputs: str = "mean") -> np
     True
     """
     _one_of("outputs", outputs, OUTPUTS)
-    with opened(network, ("x", x)) as (function, (points,)):
-        way = _chosen(network, function, "auto", full=outputs == "full")
+    with open_function(network, ("x", x)) as (function, (points,)):
+        way = _choose_way(network, function, "auto", full=outputs == "full")
         size = _tile_size(function, way, points)
         tiles = [
             np.asarray(_own(function, way, _tile(points, start, size)))
@@ -99,7 +110,7 @@ class Way(NamedTuple):
         return structured_jacobian(function, x) if self.structured else function.jacobian(x)
 
 
-def _chosen(network: Any, function: Function, method: str, *, full: bool) -> Way:
+def _choose_way(network: nnx.Module, function: Function, method: str, *, full: bool) -> Way:
     structured = is_structured(network)
     if method == "structured" and not structured:
         raise InputError(
@@ -116,7 +127,7 @@ def _chosen(network: Any, function: Function, method: str, *, full: bool) -> Way
 
 def _in_tiles(
     function: Function, way: Way, x: np.ndarray, x2: np.ndarray, symmetric: bool
-) -> np.ndarray:
+) -> Float[np.ndarray, "n m *outputs"]:
     """All blocks, those below the diagonal mirrored where the matrix is symmetric."""
     size, size2 = _tile_size(function, way, x), _tile_size(function, way, x2)
     block = _along_rows if way.vector else _product
@@ -157,14 +168,15 @@ def _jacobian(function: Function, way: Way, x: Array) -> list[Piece]:
 def _product(function: Function, way: Way, jacobian: list[Piece], x2: Array) -> Array:
     """The Jacobian at some inputs times that at others: (n, m) or (n, m, k, k)."""
     axes = 2 if way.full else 1
-    total: Array = 0.0
+    parts: list[Array] = []
     for one, other in zip(jacobian, way.jacobian(function, x2), strict=True):
         part = _dot(one.slopes, other.slopes, axes)
-        if one.features is not None:
+        if one.features is not None and other.features is not None:
             shared = _dot(one.features, other.features, 1)
             part = part * (shared[:, None, :, None] if way.full else shared)
-        total = total + part
-    return total.swapaxes(1, 2) if way.full else total / function.outputs
+        parts.append(part)
+    total = sum(parts[1:], start=parts[0])
+    return jnp.swapaxes(total, 1, 2) if way.full else total / function.outputs
 
 
 def _dot(a: Array, b: Array, axes: int) -> Array:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from flax import nnx
 
-from lnkernel.arch import Dense, Node, Parallel, Serial, serial
+from lnkernel.arch import Serial, serial
 from lnkernel.arch.flow import check_network
-from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.finite import modules
-from lnkernel.finite.build import Network
-from lnkernel.finite.reading.activations import read_activation
-from lnkernel.finite.reading.norms import NORMS, read_norm
-from lnkernel.finite.reading.spread import check_bias, check_weights
+from lnkernel.errors import InputError
+from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
+    activations,
+    composition,
+    linear,
+    norms,
+)
+from lnkernel.finite.reading.registry import Reading, read
 
 Stds = float | Sequence[float] | None
 
@@ -59,79 +60,11 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
             "Write e.g. from_flax(nnx.Sequential(nnx.Linear(3, 64, rngs=rngs), ...))",
         )
     count = sum(type(part) is nnx.Linear for _, part in nnx.iter_modules(module))
-    reading = _Reading(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count))
-    node, _ = reading.read(module, None, "")
+    stds = zip(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count), strict=True)
+    node, _ = read(module, Reading(None, stds))
     layers = node.layers if isinstance(node, Serial) else (node,)
     check_network(Serial(layers))
     return serial(*layers)
-
-
-class _Reading:
-    """One pass over a module, in the order in which data flows through it.
-
-    What it returns is checked as a whole, where its positions are those of the module.
-    """
-
-    def __init__(self, W_stds: list[float | None], b_stds: list[float | None]):
-        self.W_stds, self.b_stds = iter(W_stds), iter(b_stds)
-
-    def read(self, part: Any, width: int | None, here: str) -> tuple[Node, int | None]:
-        """The node that `part` stands for, and the number of features behind it, if known."""
-        kind = type(part)
-        if kind in (nnx.Sequential, Network):
-            return self._serial(part, width, here)
-        if kind is modules.Sum:
-            return self._sum(part, width, here)
-        if kind is nnx.Linear:
-            return self._linear(part, width, here), part.out_features
-        if kind is modules.NTKLinear:
-            _check_width(part, part.in_features, width, here)
-            return Dense(part.out_features, part.W_std, part.b_std), part.out_features
-        if kind in NORMS:
-            node, features = read_norm(part, width, here)
-            if features is not None:
-                _check_width(part, features, width, here)
-            return node, width if features is None else features
-        return read_activation(part, here), width
-
-    def _serial(self, part: Any, width: int | None, here: str) -> tuple[Node, int | None]:
-        nodes: list[Node] = []
-        prefix = f"{here}, " if here else ""
-        for place, layer in enumerate(part.layers):
-            node, width = self.read(layer, width, f"{prefix}layer {place}")
-            nodes.extend(node.layers if isinstance(node, Serial) else (node,))
-        return Serial(tuple(nodes)), width
-
-    def _sum(self, part: modules.Sum, width: int | None, here: str) -> tuple[Node, int | None]:
-        prefix = f"{here}, " if here else ""
-        ends = [
-            self.read(branch, width, f"{prefix}branch {number}")
-            for number, branch in enumerate(part.branches)
-        ]
-        return Parallel(tuple(node for node, _ in ends)), ends[-1][1]
-
-    def _linear(self, part: nnx.Linear, width: int | None, here: str) -> Dense:
-        _check_width(part, part.in_features, width, here)
-        W_std, b_std = next(self.W_stds), next(self.b_stds)
-        if W_std is None:
-            W_std = 1.0
-            check_weights(part, here)
-        if part.bias is None:
-            b_std = 0.0
-        elif b_std is None:
-            b_std = 0.0
-            check_bias(part, here)
-        return Dense(part.out_features, W_std, b_std)
-
-
-def _check_width(part: Any, expected: int, width: int | None, here: str) -> None:
-    if width is not None and width != expected:
-        raise ArchitectureError(
-            type(part).__name__,
-            here,
-            f"it takes {expected} features, and there are {width} before it",
-            "Build it with as many features as the layer before it has",
-        )
 
 
 def _one_each(name: str, given: Stds, count: int) -> list[float | None]:

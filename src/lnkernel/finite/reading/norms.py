@@ -7,40 +7,57 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
-from lnkernel.arch import GroupNorm, LayerNorm, Node, RMSNorm
+from lnkernel.arch import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.errors import ArchitectureError
-from lnkernel.finite import modules
-
-NORMS = (
-    nnx.LayerNorm,
-    nnx.RMSNorm,
-    nnx.GroupNorm,
-    modules.GroupRMSNorm,
-    modules.ExactNorm,
-)
+from lnkernel.finite.modules import ExactNorm, GroupRMSNorm
+from lnkernel.finite.reading.registry import Found, Reading, read, read_module
 
 
-def read_norm(part: Any, width: int | None, here: str) -> tuple[Node, int | None]:
-    """The layer, and the number of features that it takes, if it says so."""
-    if isinstance(part, modules.ExactNorm):
-        return read_norm(part.norm, width, here)
-    kind = type(part).__name__
-    scale, bias = part.scale is not None, getattr(part, "bias", None) is not None
-    _demand_fresh(part, here)
-    if isinstance(part, modules.GroupRMSNorm):
-        return GroupNorm(part.group_size, centre=False, scale=scale, bias=bias), None
-    _demand_plain(part, here)
-    if isinstance(part, nnx.LayerNorm):
-        return LayerNorm(part.epsilon, scale=scale, bias=bias), part.num_features
-    if isinstance(part, nnx.RMSNorm):
-        return RMSNorm(part.epsilon, scale=scale), part.num_features
-    if part.num_groups == 1:  # one group, however wide: LayerNorm, which allows any epsilon
-        return LayerNorm(part.epsilon, scale=scale, bias=bias), part.group_size
+@read_module.register
+def _(part: nnx.LayerNorm, reading: Reading) -> Found:
+    _check(part, reading, part.num_features)
+    return LayerNorm(part.epsilon, **_trained_parts(part)), part.num_features
+
+
+@read_module.register
+def _(part: nnx.RMSNorm, reading: Reading) -> Found:
+    _check(part, reading, part.num_features)
+    return RMSNorm(part.epsilon, scale=part.scale is not None), part.num_features
+
+
+@read_module.register
+def _(part: nnx.GroupNorm, reading: Reading) -> Found:
     features = part.num_groups * part.group_size
+    _check(part, reading, features)
+    if part.num_groups == 1:  # one group, however wide: LayerNorm, which allows any epsilon
+        return LayerNorm(part.epsilon, **_trained_parts(part)), features
     try:
-        return GroupNorm(part.group_size, part.epsilon, scale=scale, bias=bias), features
+        return GroupNorm(part.group_size, part.epsilon, **_trained_parts(part)), features
     except ArchitectureError as problem:
-        raise ArchitectureError(kind, here, problem.reason, problem.remedy) from None
+        name = type(part).__name__
+        raise ArchitectureError(name, reading.here, problem.reason, problem.remedy) from None
+
+
+@read_module.register
+def _(part: GroupRMSNorm, reading: Reading) -> Found:
+    _demand_fresh(part, reading.here)
+    return GroupNorm(part.group_size, centre=False, **_trained_parts(part)), reading.width
+
+
+@read_module.register
+def _(part: ExactNorm, reading: Reading) -> Found:
+    return read(part.norm, reading)
+
+
+def _trained_parts(part: Any) -> dict[str, bool]:
+    """Whether the norm has a scale and a bias."""
+    return {"scale": part.scale is not None, "bias": part.bias is not None}
+
+
+def _check(part: Any, reading: Reading, features: int) -> None:
+    _demand_fresh(part, reading.here)
+    _demand_plain(part, reading.here)
+    reading.check_width(part, features)
 
 
 def _demand_plain(part: Any, here: str) -> None:

@@ -1,4 +1,6 @@
 """Which points a step sees: all, or a mini-batch of an epoch that is shuffled by a key.
+from jax import Array
+
 
 Epoch e visits the points in the order `permutation(fold_in(key, e))`, in batches; where the batch
 size does not divide the number of points, the last batch of an epoch is smaller. The order depends
@@ -7,12 +9,11 @@ on key and epoch only, so that a run can start at any step.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-
-Array = Any
+from jax import Array
 
 
 class Batches(NamedTuple):
@@ -37,14 +38,14 @@ class Batches(NamedTuple):
         epoch = jax.random.fold_in(key, step // self.per_epoch)
         return jax.random.permutation(epoch, self.points).astype(jnp.int32)
 
-    def renewed(self, order: Array, key: Array, step: Array) -> Array:
+    def renew_order(self, order: Array, key: Array, step: Array) -> Array:
         """The order at this step, given that of the step before."""
         if self.whole:
             return order
         begins = step % self.per_epoch == 0
         return jax.lax.cond(begins, lambda: self.order(key, step), lambda: order)
 
-    def chosen(self, order: Array, step: Array) -> tuple[Array, Array]:
+    def choose_points(self, order: Array, step: Array) -> tuple[Array, Array]:
         """The points of a step's batch, (size,), and which of them count.
 
         A last, smaller batch is filled up with points that do not count.

@@ -1,4 +1,6 @@
 """Sums over the points in blocks of rows, so small that what a block needs stays in the cache.
+from jax import Array
+
 
 A full-batch step on 40,000 points streams every activation of every layer through memory, forwards
 and backwards; in blocks of a few thousand rows it stays in a CPU's cache, and takes less time.
@@ -12,8 +14,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-Array = Any
 ROWS = 4096  # of all networks together; 128 float32 features of them are 2 MB
 
 
@@ -22,18 +24,18 @@ def rows_at_a_time(networks: int) -> int | None:
     return max(ROWS // networks, 1) if jax.default_backend() == "cpu" else None
 
 
-def summed(part: Callable[[Array, Array], Any], x: Array, y: Array, rows: int) -> Any:
+def sum_over_blocks(part: Callable[[Array, Array], Any], x: Array, y: Array, rows: int) -> Any:
     """The sum of part(x_b, y_b), arrays of any kind, over the blocks of so many rows.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.arange(10.0)
-    >>> float(summed(lambda x, y: (x * y).sum(), x, x, rows=4)), float((x * x).sum())
+    >>> float(sum_over_blocks(lambda x, y: (x * y).sum(), x, x, rows=4)), float((x * x).sum())
     (285.0, 285.0)
     """
     even = (len(x) - 1) // rows * rows  # the last block may be smaller
     blocks = tuple(a[:even].reshape(-1, rows, *a.shape[1:]) for a in (x, y))
 
-    def more(total: Any, block: tuple[Array, Array]) -> tuple[Any, None]:
+    def more(total: Any, block: tuple[Array, ...]) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, part(*block)), None
 
     return jax.lax.scan(more, part(x[even:], y[even:]), blocks)[0]

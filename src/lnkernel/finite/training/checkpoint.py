@@ -18,7 +18,7 @@ from orbax.checkpoint.checkpoint_managers import LatestN
 
 from lnkernel.errors import CheckpointError
 from lnkernel.finite.training.fingerprint import digest, optimizer_text, trace_text
-from lnkernel.finite.training.program import Learner, State
+from lnkernel.finite.training.program import Learner, TrainingState
 
 Identity = dict[str, str]
 START = "initial parameters"
@@ -29,7 +29,7 @@ class Saved(NamedTuple):
     """A run after so many steps."""
 
     done: int
-    state: State
+    state: TrainingState
     losses: np.ndarray  # (networks, done)
 
 
@@ -58,12 +58,12 @@ class Checkpoints:
         )
         self.manager.save(saved.done, args=arguments, force=True)
 
-    def latest(self, start: State) -> Saved | None:
+    def latest(self, start: TrainingState) -> Saved | None:
         """The last complete checkpoint, if there is one; it has to be of this run."""
         done = self.manager.latest_step()
         if done is None:
             return None
-        different = self._different(self._restored(done, run=ocp.args.JsonRestore()).run)
+        different = self._different(self._restore(done, run=ocp.args.JsonRestore()).run)
         if [name for name in different if name != START]:
             raise self._of_another_run(different)
         arrays = _arrays(start)
@@ -72,7 +72,7 @@ class Checkpoints:
             "losses": np.zeros((networks, done), jnp.result_type(*jax.tree.leaves(start.params))),
             **arrays,
         }
-        found = self._restored(done, state=ocp.args.StandardRestore(template)).state
+        found = self._restore(done, state=ocp.args.StandardRestore(template)).state
         saved = Saved(done, _state(found, start), found["losses"])
         if different and digest_of(saved.state.params) != digest_of(start.params):
             raise self._of_another_run(different)  # nor is the start where an earlier call stopped
@@ -81,7 +81,7 @@ class Checkpoints:
     def close(self) -> None:
         self.manager.close()
 
-    def _restored(self, done: int, **items: Any) -> Any:
+    def _restore(self, done: int, **items: Any) -> Any:
         try:
             return self.manager.restore(done, args=ocp.args.Composite(**items))
         except Exception as problem:  # of whatever kind: Orbax raises many
@@ -97,7 +97,7 @@ class Checkpoints:
         return CheckpointError(self.path, f"was made by another run: {others}", ELSEWHERE)
 
 
-def identity(learner: Learner, start: State, x: Any, y: Any, seeds: list[int]) -> Identity:
+def identity(learner: Learner, start: TrainingState, x: Any, y: Any, seeds: list[int]) -> Identity:
     """What makes a run this very run. The number of steps is no part of it: a run can go on."""
     one = jax.tree.map(lambda leaf: leaf[0], start)
     point = x[0, :1] if learner.own_data else x[:1]
@@ -115,13 +115,13 @@ def digest_of(*trees: Any) -> str:
     return digest(*(np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(trees)))
 
 
-def _arrays(state: State) -> dict[str, np.ndarray]:
+def _arrays(state: TrainingState) -> dict[str, np.ndarray]:
     """The state's leaves by number; Orbax does not store arrays without elements."""
     leaves = [np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(state)]
     return {str(i): leaf for i, leaf in enumerate(leaves) if leaf.size}
 
 
-def _state(arrays: dict[str, np.ndarray], like: State) -> State:
+def _state(arrays: dict[str, np.ndarray], like: TrainingState) -> TrainingState:
     leaves, structure = jax.tree.flatten(like)
     made = [
         _as_before(arrays[str(i)], leaf) if str(i) in arrays else leaf

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from lnkernel.check import as_data
 from lnkernel.errors import DataScaleWarning, InputError
@@ -18,8 +19,8 @@ LOST = 1e-3  # of a column's spread, lost by rounding
 class TrainingData(NamedTuple):
     """Inputs and targets in the precision of the network, for all networks or each its own."""
 
-    x: np.ndarray  # (n, ...) or (networks, n, ...)
-    y: np.ndarray  # (n, k) or (networks, n, k)
+    x: Float[np.ndarray, "n ..."] | Float[np.ndarray, "networks n ..."]
+    y: Float[np.ndarray, "n k"] | Float[np.ndarray, "networks n k"]
     one_output: bool  # whether y came as (n,), or as that for each
     own: bool = False
 
@@ -37,7 +38,7 @@ def as_training_data(X: Any, y: Any, dtype: Any, stacklevel: int = 3) -> Trainin
     shape = np.shape(X)
     flat = np.reshape(X, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else X
     data = as_data(flat, y)
-    inputs, targets = converted("X", data.x, dtype), converted("y", data.y, dtype)
+    inputs, targets = convert("X", data.x, dtype), convert("y", data.y, dtype)
     _warn_of_scale("X", data.x, dtype, stacklevel + 1)
     _warn_of_scale("y", data.y, dtype, stacklevel + 1)
     return TrainingData(inputs.reshape(shape), targets, data.one_output)
@@ -74,7 +75,7 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
     return TrainingData(np.stack(inputs), np.stack(targets), one_output[0], own=True)
 
 
-def converted(name: str, values: np.ndarray, dtype: Any) -> np.ndarray:
+def convert(name: str, values: np.ndarray, dtype: Any) -> np.ndarray:
     """float64 numbers in another precision, if they are in its range."""
     with np.errstate(over="ignore"):
         made = values.astype(dtype)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
+from jax.typing import DTypeLike
+from jaxtyping import Float, Float64
+from numpy.typing import ArrayLike
 
 from lnkernel.arch import Node
 from lnkernel.check import as_inputs, as_seeds
@@ -18,11 +23,17 @@ from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data, converted, is_of_each
-from lnkernel.finite.training.prepare import prepared
-from lnkernel.finite.training.program import Learner, State, predicted, taken_apart
+from lnkernel.finite.training.data import as_ensemble_data, convert, is_of_each
+from lnkernel.finite.training.prepare import prepare_run
+from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.types import Array, Outputs
 
+# for all networks alike, or for each its own, also as a list of arrays
+EnsembleInputs = Float[Array, "m d"] | Float[Array, "seeds m d"] | ArrayLike
+EnsembleTargets = (
+    Float[Array, " m"] | Float[Array, "m k"] | Float[Array, "seeds m k"] | ArrayLike
+)  # of each network its own as (seeds, m), too
 ADAM = optax.adam(1e-3)
 ROWS = 4096  # points that are predicted at a time
 
@@ -32,10 +43,10 @@ class Ensemble:
     """Networks that `train_ensemble` has trained. Called on x (m, d), it gives (seeds, m, k)."""
 
     seeds: list[int]
-    loss: np.ndarray  # of each network after the last step, on all points, (seeds,)
-    losses: np.ndarray  # before each step, as the step saw it, (seeds, steps)
+    loss: Float[np.ndarray, " seeds"]  # of each network after the last step, on all points
+    losses: Float[np.ndarray, "seeds steps"]  # before each step, as the step saw it
     _learner: Learner
-    _state: State
+    _state: TrainingState
     _dimension: int
     _one_output: bool
 
@@ -43,29 +54,29 @@ class Ensemble:
         many, steps = self.losses.shape
         return f"Ensemble(seeds={many}, steps={steps}, loss={self.loss.mean():.3g})"
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: EnsembleInputs) -> Float[Array, "seeds m k"]:
         """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision.
 
         x (seeds, m, d) are points for each network of its own.
         """
         was_on, dtype = x64_is_on(), self.losses.dtype
-        inputs = converted("x", self._points(x), dtype)
+        inputs = convert("x", self._points(x), dtype)
         with jax.enable_x64(dtype == np.float64):
             parts = [
-                predicted(self._learner, self._state, inputs[..., start : start + ROWS, :])
+                predict(self._learner, self._state, inputs[..., start : start + ROWS, :])
                 for start in range(0, inputs.shape[-2], ROWS)
             ]
             outputs = jnp.concatenate(parts, axis=1)
         return handed_out(outputs, was_on) if dtype == np.float64 else outputs
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: EnsembleInputs) -> Outputs:
         """The networks' mean output at x (m, d): (m,), or (m, k) if y had columns, float64.
 
         It is what `Posterior.mean` predicts, in the same shape.
         """
         return self._as_targets(np.asarray(self(x), np.float64).mean(axis=0))
 
-    def std(self, x: Any) -> np.ndarray:
+    def std(self, x: EnsembleInputs) -> Outputs:
         """The standard deviation over the networks at x (m, d), shaped like `mean`, float64.
 
         It estimates the square root of `Posterior.ensemble_variance`, with n - 1 in the denominator.
@@ -97,23 +108,23 @@ class Ensemble:
             )
         return np.stack([as_inputs(points, self._dimension) for points in x])
 
-    def _as_targets(self, values: np.ndarray) -> np.ndarray:
+    def _as_targets(self, values: Float64[np.ndarray, "m k"]) -> Outputs:
         return values[:, 0] if self._one_output else values
 
 
 def train_ensemble(
     arch: Node,
-    X: Any,
-    y: Any,
-    seeds: Any = 5,
-    optimizer: Any = ADAM,
+    X: EnsembleInputs,
+    y: EnsembleTargets,
+    seeds: int | Iterable[int] = 5,
+    optimizer: optax.GradientTransformation = ADAM,
     steps: int = 3000,
     *,
     width: int | None = None,
     parameterization: str = "ntk",
     batch_size: int | None = None,
-    dtype: Any = jnp.float32,
-    checkpoint: Any = None,
+    dtype: DTypeLike = jnp.float32,
+    checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
     progress: bool | None = None,
 ) -> Ensemble:
@@ -153,7 +164,7 @@ def train_ensemble(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
         d = data.x.shape[-1]
-        graph, params, rest = _stacked(
+        graph, params, rest = _stack(
             [
                 network(
                     arch, d, width, rngs=seed, parameterization=parameterization, dtype=precision
@@ -162,7 +173,7 @@ def train_ensemble(
             ]
         )
         rows = rows_at_a_time(len(known))
-        with prepared(
+        with prepare_run(
             graph, nnx.Param, params, rest, optimizer, data, known, settings, rows
         ) as run:
 
@@ -177,8 +188,8 @@ def train_ensemble(
                 raise TrainingInterrupted(partly, run.done) from None
 
 
-def _stacked(networks: list[Any]) -> tuple[Any, Any, Any]:
+def _stack(networks: list[Any]) -> tuple[Any, Any, Any]:
     """The networks' common structure, and their variables stacked along a new first axis."""
-    graphs, *parts = zip(*(taken_apart(one, nnx.Param) for one in networks), strict=True)
+    graphs, *parts = zip(*(take_apart(one, nnx.Param) for one in networks), strict=True)
     params, rest = (jax.tree.map(lambda *leaves: jnp.stack(leaves), *part) for part in parts)
     return graphs[0], params, rest

@@ -21,7 +21,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function, which differs in ever
 _known: dict[str, optax.GradientTransformationExtraArgs] = {}
 
 
-def recognised(optimizer: Any, params: Any) -> optax.GradientTransformationExtraArgs:
+def recognise(optimizer: Any, params: Any) -> optax.GradientTransformationExtraArgs:
     """The optimizer, or an earlier one that does the same with such parameters."""
     extended = optax.with_extra_args_support(optimizer)
     return _known.setdefault(optimizer_text(extended, params), extended)

@@ -14,15 +14,15 @@ from lnkernel.finite.training.arguments import Settings
 from lnkernel.finite.training.batches import Batches
 from lnkernel.finite.training.checkpoint import ELSEWHERE, Checkpoints, identity
 from lnkernel.finite.training.data import TrainingData
-from lnkernel.finite.training.fingerprint import recognised
-from lnkernel.finite.training.program import Learner, State, started
-from lnkernel.finite.training.run import Run
+from lnkernel.finite.training.fingerprint import recognise
+from lnkernel.finite.training.program import Learner, TrainingState, initial_state
+from lnkernel.finite.training.run import TrainingRun
 
 SHUFFLE = 1  # folded into a seed's key, so that what shuffles is not what initialises
 
 
 @contextmanager
-def prepared(
+def prepare_run(
     graph: Any,
     wrt: Any,
     params: Any,
@@ -32,7 +32,7 @@ def prepared(
     seeds: list[int],
     settings: Settings,
     rows: int | None = None,
-) -> Iterator[Run]:
+) -> Iterator[TrainingRun]:
     """A run of networks that are stacked along the first axis of `params` and `rest`.
 
     `rows`: how many a full-batch step takes at a time, for networks that take each by itself.
@@ -40,16 +40,16 @@ def prepared(
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     one = jax.tree.map(lambda leaf: leaf[0], params)
     batches = Batches(data.points, settings.batch_size or data.points)
-    learner = Learner(graph, wrt, recognised(optimizer, one), batches, rows, data.own)
-    start = started(learner, params, rest)
+    learner = Learner(graph, wrt, recognise(optimizer, one), batches, rows, data.own)
+    start = initial_state(learner, params, rest)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
     if settings.checkpoint is None:
-        yield Run(learner, start, keys, x, y, settings, None)
+        yield TrainingRun(learner, start, keys, x, y, settings, None)
         return
     checkpoints = Checkpoints(settings.checkpoint, identity(learner, start, x, y, seeds))
     try:
-        run = Run(learner, start, keys, x, y, settings, checkpoints)
+        run = TrainingRun(learner, start, keys, x, y, settings, checkpoints)
         saved = checkpoints.latest(start)
         if saved is not None and saved.done > settings.steps:
             problem = f"is at step {saved.done}, beyond steps={settings.steps}"
@@ -61,7 +61,7 @@ def prepared(
         checkpoints.close()
 
 
-def _check_outputs(learner: Learner, start: State, x: Any, y: Any) -> None:
+def _check_outputs(learner: Learner, start: TrainingState, x: Any, y: Any) -> None:
     one = jax.tree.map(lambda leaf: leaf[0], start)
     some = (x[0] if learner.own_data else x)[: learner.batches.size]
     made, _ = jax.eval_shape(learner.outputs, one.params, one.rest, some)

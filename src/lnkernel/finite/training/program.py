@@ -1,4 +1,6 @@
 r"""The compiled program: many steps of training of many networks at once.
+from jax import Array
+
 
 The loss is half the sum of the squared errors, $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, over points
 and outputs, the one of `Posterior.at` and `.after`. A mini-batch of b of the n points estimates it,
@@ -14,22 +16,22 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
+from jax import Array
 
 from lnkernel.finite.training.batches import Batches
-from lnkernel.finite.training.blocks import summed
+from lnkernel.finite.training.blocks import sum_over_blocks
 
-Array = Any
 CHUNK = 1024  # steps of one call, at most
 
 
-def taken_apart(network: Any, trained: Any) -> tuple[Any, Any, Any]:
+def take_apart(network: Any, trained: Any) -> tuple[Any, Any, Any]:
     """The structure of a network, the variables to train and all others, as plain arrays."""
     graph, *states = nnx.split(network, trained, ...)
     params, rest = map(nnx.as_pure, states)
     return graph, params, rest
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """What training changes. In a run every leaf has the networks along its first axis."""
 
     params: Any
@@ -60,7 +62,7 @@ class Learner(NamedTuple):
         """f(x) as (n, k), and the other variables as this call left them."""
         network = nnx.merge(self.graph, params, rest, copy=True)
         out = network(x)
-        return out.reshape(len(x), -1), taken_apart(network, self.trained)[2]
+        return out.reshape(len(x), -1), take_apart(network, self.trained)[2]
 
     def loss(self, params: Any, rest: Any, x: Array, y: Array, weights: Array) -> tuple[Array, Any]:
         out, after = self.outputs(params, rest, x)
@@ -70,15 +72,15 @@ class Learner(NamedTuple):
         """The points of one step, and their weights in the loss."""
         if self.batches.whole:
             return x, y, jnp.ones((), y.dtype)
-        points, counts = self.batches.chosen(order, step)
+        points, counts = self.batches.choose_points(order, step)
         share = jnp.where(counts, self.batches.points / counts.sum(), 0).astype(y.dtype)
         return x[points], y[points], share[:, None]
 
     def step(
-        self, state: State, order: Array, key: Array, step: Array, x: Array, y: Array
-    ) -> tuple[State, Array, Array]:
+        self, state: TrainingState, order: Array, key: Array, step: Array, x: Array, y: Array
+    ) -> tuple[TrainingState, Array, Array]:
         """One step of one network: the new state, the order of the epoch, the loss before."""
-        order = self.batches.renewed(order, key, step)
+        order = self.batches.renew_order(order, key, step)
         some, targets, weights = self.batch(x, y, order, step)
 
         def loss(params: Any) -> tuple[Array, Any]:
@@ -97,35 +99,41 @@ class Learner(NamedTuple):
             grad=slope,
             value_fn=lambda params: loss(params)[0],
         )
-        return State(optax.apply_updates(state.params, updates), rest, optimizer), order, value
+        return (
+            TrainingState(optax.apply_updates(state.params, updates), rest, optimizer),
+            order,
+            value,
+        )
 
-    def in_blocks(self, state: State, x: Array, y: Array, weight: Array) -> tuple[Array, Any]:
+    def in_blocks(
+        self, state: TrainingState, x: Array, y: Array, weight: Array
+    ) -> tuple[Array, Any]:
         """The loss and its gradient, of networks that take every row by itself."""
 
         def loss(params: Any, x: Array, y: Array) -> Array:
             return self.loss(params, state.rest, x, y, weight)[0]
 
         assert self.rows is not None
-        return summed(partial(jax.value_and_grad(loss), state.params), x, y, self.rows)
+        return sum_over_blocks(partial(jax.value_and_grad(loss), state.params), x, y, self.rows)
 
 
 @partial(jax.jit, static_argnames="learner")
-def started(learner: Learner, params: Any, rest: Any) -> State:
+def initial_state(learner: Learner, params: Any, rest: Any) -> TrainingState:
     """The state before the first step."""
-    return State(params, rest, jax.vmap(learner.optimizer.init)(params))
+    return TrainingState(params, rest, jax.vmap(learner.optimizer.init)(params))
 
 
 @partial(jax.jit, static_argnames="learner")
-def advanced(
+def advance(
     learner: Learner,
-    state: State,
+    state: TrainingState,
     keys: Array,
     x: Array,
     y: Array,
     start: Array,
     count: Array,
     limit: Array,
-) -> tuple[Array, State, Array]:
+) -> tuple[Array, TrainingState, Array]:
     """Up to `count` steps from step `start` on: how many, the state after, the losses before each.
 
     It ends early after the first step with a loss that is not finite or above `limit`. The number
@@ -157,16 +165,16 @@ def advanced(
 
 
 @partial(jax.jit, static_argnames="learner")
-def losses_on_all(learner: Learner, state: State, x: Array, y: Array) -> Array:
+def losses_on_all(learner: Learner, state: TrainingState, x: Array, y: Array) -> Array:
     """The loss of each network on all points, in batches: (networks,)."""
     batches = learner.batches
 
-    def part(network: State, x: Array, y: Array, step: Array) -> Array:
+    def part(network: TrainingState, x: Array, y: Array, step: Array) -> Array:
         some, targets, weights = learner.batch(x, y, jnp.arange(batches.points), step)
         counts = weights > 0
         return learner.loss(network.params, network.rest, some, targets, counts)[0]
 
-    def whole(network: State, x: Array, y: Array) -> Array:
+    def whole(network: TrainingState, x: Array, y: Array) -> Array:
         parts = jax.lax.map(partial(part, network, x, y), jnp.arange(batches.per_epoch))
         return jnp.sum(parts)
 
@@ -174,10 +182,10 @@ def losses_on_all(learner: Learner, state: State, x: Array, y: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames="learner")
-def predicted(learner: Learner, state: State, x: Array) -> Array:
+def predict(learner: Learner, state: TrainingState, x: Array) -> Array:
     """The outputs of each network, at x (n, d) or each at its own (networks, n, d): (networks, n, k)."""
 
-    def one(network: State, x: Array) -> Array:
+    def one(network: TrainingState, x: Array) -> Array:
         return learner.outputs(network.params, network.rest, x)[0]
 
     return jax.vmap(one, (0, 0 if x.ndim == 3 else None))(state, x)

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from lnkernel.errors import DivergedError
 from lnkernel.finite.training import stability
 from lnkernel.finite.training.arguments import Settings
 from lnkernel.finite.training.checkpoint import Checkpoints, Saved
-from lnkernel.finite.training.program import CHUNK, Learner, State, advanced, losses_on_all
+from lnkernel.finite.training.program import CHUNK, Learner, TrainingState, advance, losses_on_all
 from lnkernel.progress import Bar
 
-Array = Any
 SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
 # In units of the loss at the start or of that of predicting 0, whichever is larger: a loss that does
 # not come back, and one to end with that no noise of mini-batches or dropout explains.
 BLOWN_UP, WORSE = 1e4, 10
 
 
-class Run:
+class TrainingRun:
     """Training under way. After an interrupt `done` and `state` are those of the last chunk."""
 
     def __init__(
         self,
         learner: Learner,
-        start: State,
+        start: TrainingState,
         keys: Array,
         x: Array,
         y: Array,
@@ -39,14 +38,17 @@ class Run:
         self.learner, self.start, self.keys, self.x, self.y = learner, start, keys, x, y
         self.settings, self.checkpoints = settings, checkpoints
         self.losses = np.zeros((len(keys), settings.steps), y.dtype)
-        self._reached: tuple[int, State] = (0, start)  # one assignment, which no interrupt divides
+        self._reached: tuple[int, TrainingState] = (
+            0,
+            start,
+        )  # one assignment, which no interrupt divides
 
     @property
     def done(self) -> int:
         return self._reached[0]
 
     @property
-    def state(self) -> State:
+    def state(self) -> TrainingState:
         return self._reached[1]
 
     def resume(self, saved: Saved) -> None:
@@ -82,7 +84,7 @@ class Run:
                 count = min(2 * count, CHUNK)
 
     def _chunk(self, count: int, limit: np.ndarray) -> None:
-        done, state, losses = advanced(
+        done, state, losses = advance(
             self.learner,
             self.state,
             self.keys,
@@ -112,7 +114,7 @@ class Run:
         if self.checkpoints is not None and self.done:
             self.checkpoints.save(Saved(self.done, self.state, self.losses[:, : self.done]))
 
-    def _losses(self, state: State) -> np.ndarray:
+    def _losses(self, state: TrainingState) -> np.ndarray:
         return np.asarray(losses_on_all(self.learner, state, self.x, self.y))
 
     def _reference(self) -> np.ndarray:

@@ -1,4 +1,6 @@
 r"""The largest stable learning rate of plain gradient descent, from the empirical NTK.
+from jax import Array
+
 
 Gradient descent on $\frac12\sum (f(x_i) - y_i)^2$ moves the errors at the data by
 $-\eta\,\Theta_e\,(f - y)$ a step, with $\Theta_e = J J^T$ the network's own tangent kernel, so it
@@ -13,14 +15,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from lnkernel.finite.training.program import Learner, State
+from lnkernel.finite.training.program import Learner, TrainingState
 
-Array = Any
 ITERATIONS = 100  # the largest eigenvalue stands far above the others
 
 
-def max_learning_rate(learner: Learner, state: State, x: Array) -> float | None:
+def max_learning_rate(learner: Learner, state: TrainingState, x: Array) -> float | None:
     """2/λ_max for the most sensitive of the networks, or None where it is not finite.
 
     With mini-batches, of the loss that the first batch estimates.
@@ -32,26 +34,26 @@ def max_learning_rate(learner: Learner, state: State, x: Array) -> float | None:
 
 
 @partial(jax.jit, static_argnames="learner")
-def _largest_eigenvalues(learner: Learner, state: State, x: Array) -> Array:
+def _largest_eigenvalues(learner: Learner, state: TrainingState, x: Array) -> Array:
     """λ_max of J Jᵀ by the power method, of each network: (networks,)."""
 
-    def one(network: State, x: Array) -> Array:
+    def one(network: TrainingState, x: Array) -> Array:
         def outputs(params: Any) -> Array:
             return learner.outputs(params, network.rest, x)[0]
 
         out, back = jax.vjp(outputs, network.params)
 
-        def applied(v: Array) -> Array:
+        def apply(v: Array) -> Array:
             return jax.jvp(outputs, (network.params,), back(v))[1]
 
-        def improved(_: int, v: Array) -> Array:
-            u = applied(v)
+        def improve(_: int, v: Array) -> Array:
+            u = apply(v)
             return u / jnp.linalg.norm(u)
 
         # the eigenvector of a kernel's largest eigenvalue is a smooth function with a random part
         start = 1 + 0.1 * jax.random.normal(jax.random.key(0), out.shape, out.dtype)
-        v = jax.lax.fori_loop(0, ITERATIONS, improved, start / jnp.linalg.norm(start))
-        return jnp.linalg.norm(applied(v))
+        v = jax.lax.fori_loop(0, ITERATIONS, improve, start / jnp.linalg.norm(start))
+        return jnp.linalg.norm(apply(v))
 
     return jax.vmap(one, (0, learner.data_axis))(state, x)
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import nnx
+from jaxtyping import Float
 
 from lnkernel.check import as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.training.arguments import check_module, check_optimizer, settings_of
 from lnkernel.finite.training.data import as_training_data
-from lnkernel.finite.training.prepare import prepared
-from lnkernel.finite.training.program import taken_apart
+from lnkernel.finite.training.prepare import prepare_run
+from lnkernel.finite.training.program import take_apart
+from lnkernel.types import Inputs, Targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +29,7 @@ class Training:
 
     network: nnx.Module  # the one that was given
     loss: float  # after the last step, on all points
-    losses: np.ndarray  # before each step, as the step saw it, (steps,)
+    losses: Float[np.ndarray, " steps"]  # before each step, as the step saw it
 
     def __repr__(self) -> str:
         name = type(self.network).__name__
@@ -33,16 +37,16 @@ class Training:
 
 
 def train(
-    network: Any,
-    X: Any,
-    y: Any,
-    optimizer: Any,
+    network: nnx.Module,
+    X: Inputs,
+    y: Targets,
+    optimizer: optax.GradientTransformation,
     steps: int,
     batch_size: int | None = None,
     *,
     wrt: Any = nnx.Param,
     seed: int = 0,
-    checkpoint: Any = None,
+    checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
     progress: bool | None = None,
 ) -> Training:
@@ -82,7 +86,7 @@ def train(
     """
     check_module(network)
     check_optimizer(optimizer)
-    graph, params, rest = taken_apart(network, wrt)
+    graph, params, rest = take_apart(network, wrt)
     dtype = _precision(network, params)
     with jax.enable_x64(dtype == np.float64):
         data = as_training_data(X, y, dtype)
@@ -91,7 +95,7 @@ def train(
         )
         params, rest = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (params, rest))
         seeds = as_seeds([seed], 1)
-        with prepared(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
+        with prepare_run(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
 
             def result(loss: float) -> Training:
                 state = jax.tree.map(lambda leaf: leaf[0], run.state)

@@ -6,16 +6,21 @@ import math
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from lnkernel.arch import Node
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.types import Array, Line, Points, Targets
+
+Norms = Float[Array, " norms"] | ArrayLike
 
 
 def bound(
-    arch: Node, X: Any, y: Any, x: Any, *, noise: float = 0.0, ax: Any = None
+    arch: Node, X: Points, y: Targets, x: Line, *, noise: float = 0.0, ax: Any = None
 ) -> dict[str, Any]:
     r"""The mean on a line, the data, and both sides of the bound at each point,
     $\pm\sqrt{\Theta(x,x)\,a^T\Theta a}$, and for every x, $\pm$ `rkhs`.
@@ -59,7 +64,7 @@ def bound(
     return artists
 
 
-def profile(c: SupDiagonal, norms: Any = None, *, ax: Any = None) -> Any:
+def profile(c: SupDiagonal, norms: Norms | None = None, *, ax: Any = None) -> Any:
     r"""$\Theta(x, x)$ over the norm $|x|/\sqrt d$, with a line at C if it is finite.
 
     Args:
@@ -93,8 +98,8 @@ def profile(c: SupDiagonal, norms: Any = None, *, ax: Any = None) -> Any:
     return curve
 
 
-def on_a_line(X: Any, x: Any) -> np.ndarray:
-    """The points x as (m,), where data and points are on a line."""
+def on_a_line(X: Points, x: Line) -> Float[np.ndarray, " m"]:
+    """The points x, where data and points are on a line."""
     points = np.asarray(x, dtype=float)
     if np.ndim(X) != 2 or np.shape(X)[1] != 1 or points.size != len(np.atleast_1d(points)):
         raise InputError(

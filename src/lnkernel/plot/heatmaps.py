@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from lnkernel.errors import InputError
 from lnkernel.gram.kernel import Kernel
+from lnkernel.types import Array, Line
 
 
-def heatmap(kernel: Kernel | np.ndarray, x: Any, *, ax: Any = None, **imshow: Any) -> Any:
+def heatmap(kernel: Kernel | Float[Array, "n n"], x: Line, *, ax: Any = None, **imshow: Any) -> Any:
     r"""The matrix $k(x_i, x_j)$ of points on a line, as an image over $(x', x)$.
 
     Args:
@@ -58,5 +60,5 @@ def heatmap(kernel: Kernel | np.ndarray, x: Any, *, ax: Any = None, **imshow: An
     return image
 
 
-def _even(steps: np.ndarray) -> bool:
+def _even(steps: Float[np.ndarray, " steps"]) -> bool:
     return bool(steps[0] != 0 and np.allclose(steps, steps[0], rtol=1e-6, atol=0))

@@ -7,24 +7,28 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from lnkernel.arch import Node
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import concrete_posterior
-from lnkernel.plot.bound import on_a_line
+from lnkernel.plot.bounds_on_line import on_a_line
+from lnkernel.types import Array, Line, Points, Targets
 
+NetworkOutputs = Float[Array, "networks m"] | Float[Array, "networks m 1"] | ArrayLike
 BLUE, AMBER = "#0072b2", "#e69f00"
 FORMS = {"rkhs": "-", "sharp": ":"}
 
 
 def extrapolation(
     arch: Node,
-    X: Any,
-    y: Any,
-    x: Any,
+    X: Points,
+    y: Targets,
+    x: Line,
     *,
-    outputs: Any = None,
+    outputs: NetworkOutputs | None = None,
     noise: float = 0.0,
     confidence: float = 0.95,
     color: Any = BLUE,
@@ -75,12 +79,12 @@ def extrapolation(
 
 def draw_extrapolation(
     ax: Any,
-    x: np.ndarray,
-    mean: np.ndarray,
+    x: Float[np.ndarray, " m"],
+    mean: Float[np.ndarray, " m"],
     bounds: Mapping[str, float],
-    data: tuple[Any, Any],
+    data: tuple[ArrayLike, ArrayLike],
     *,
-    outputs: Any = None,
+    outputs: NetworkOutputs | None = None,
     confidence: float = 0.95,
     color: Any = BLUE,
 ) -> dict[str, Any]:
@@ -114,8 +118,10 @@ def draw_extrapolation(
     return artists
 
 
-def confidence_band(outputs: Any, x: Any, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The mean over networks and half the width of its confidence interval, each (m,).
+def confidence_band(
+    outputs: NetworkOutputs, x: Line, confidence: float
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """The mean over networks and half the width of its confidence interval.
 
     >>> middle, half = confidence_band([[0.0], [2.0]], [0.0], 0.95)
     >>> float(middle[0]), round(float(half[0]), 3)

@@ -1,0 +1,47 @@
+"""How much of the protein experiment is run: seeds, training rows, recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+
+from lnkernel.experiments.folder import seeds_from
+from lnkernel.experiments.learners import Recipe
+from lnkernel.experiments.variants import VARIANTS, Variant
+
+FULL = Recipe(steps=2500, learning_rate=1e-3)
+BRIEF = Recipe(steps=200, learning_rate=1e-3)
+
+
+@dataclass(frozen=True)
+class ProteinPlan:
+    """The size of the experiment."""
+
+    seeds: list[int]
+    recipe: Recipe = FULL
+    most: int | None = None  # training rows, at most; None is all of them
+    rows: int = 10_000  # of them, for infinitely wide networks
+    validation: int = 4_000  # others of them, to choose the noise by
+    limits: Sequence[Variant] = VARIANTS  # whose infinite width is computed
+
+    @property
+    def note(self) -> str:
+        """For every row of the table."""
+        many = f"{len(self.seeds)} of the paper's 10 seeds" if len(self.seeds) < 10 else ""
+        return many if self.most is None else f"QUICK RUN, {self.most} training rows; {many}"
+
+
+def choose_plan(quick: bool, seed: int, seeds: int | None) -> ProteinPlan:
+    """Ten seeds on a GPU, three on a CPU, where a network takes minutes; two in a quick run."""
+    if quick:
+        return ProteinPlan(
+            seeds_from(seed, seeds, 2),
+            BRIEF,
+            most=2_000,
+            rows=800,
+            validation=400,
+            limits=[one for one in VARIANTS if one.norm in (None, "first")],
+        )
+    return ProteinPlan(seeds_from(seed, seeds, 10 if jax.default_backend() == "gpu" else 3))

@@ -1,0 +1,71 @@
+"""The activation functions that are read as layers; other files can add to them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lnkernel.arch import Node
+
+
+class Entry(NamedTuple):
+    """A function, and the layers that stand for it."""
+
+    function: Any  # held here, because it is found by its identity
+    layer: Node
+    with_keywords: Callable[..., Node] | None
+    name: str | None
+
+
+_entries: dict[int, Entry] = {}
+
+
+def register_function(
+    function: Any,
+    layer: Node,
+    *,
+    with_keywords: Callable[..., Node] | None = None,
+    name: str | None = None,
+) -> None:
+    """From now on `function` is read as `layer`.
+
+    Args:
+        function: recognised by its identity.
+        layer: what it computes.
+        with_keywords: the layer of `functools.partial(function, **keywords)`, as a function of
+            those keywords that it knows.
+        name: of the function, to be listed among those that can be read.
+
+    >>> import jax.numpy as jnp, lnkernel as lnk
+    >>> register_function(jnp.fabs, lnk.Abs())
+    >>> find_layer(jnp.fabs)
+    Abs()
+    """
+    _entries[id(function)] = Entry(function, layer, with_keywords, name)
+
+
+def find_layer(function: Any) -> Node | None:
+    """The layer that a function, or a `functools.partial` of one, is registered for."""
+    if id(function) in _entries:
+        return _entries[id(function)].layer
+    if isinstance(function, functools.partial) and id(function.func) in _entries:
+        return _bind_keywords(_entries[id(function.func)], function)
+    return None
+
+
+def _bind_keywords(entry: Entry, function: functools.partial[Any]) -> Node | None:
+    if entry.with_keywords is None or function.args:
+        return None
+    try:
+        bound = inspect.signature(entry.with_keywords).bind(**function.keywords)
+    except TypeError:  # a keyword that the layer does not have
+        return None
+    return entry.with_keywords(**bound.arguments)
+
+
+def list_functions() -> str:
+    """The registered functions that have a name, for messages: "a, b and c"."""
+    *others, last = [entry.name for entry in _entries.values() if entry.name is not None]
+    return f"{', '.join(others)} and {last}"

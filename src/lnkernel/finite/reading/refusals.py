@@ -1,0 +1,55 @@
+"""Why a part of a network cannot be read; other files can add reasons for their types."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+from flax import nnx
+
+from lnkernel.finite.reading.functions import list_functions
+
+
+class Refusal(NamedTuple):
+    """What an `ArchitectureError` says besides the position."""
+
+    name: str
+    reason: str
+    remedy: str
+
+
+@singledispatch
+def explain_refusal(part: Any) -> Refusal:
+    """The reason why `part`, which is no registered function or module, is not read."""
+    return Refusal(
+        getattr(part, "__name__", repr(part)),
+        "this function is not known to be positively homogeneous, and only such activations have "
+        "closed forms here",
+        f"Known are {list_functions()} as such, leaky_relu also in a functools.partial",
+    )
+
+
+@explain_refusal.register
+def _(part: nnx.Module) -> Refusal:
+    return Refusal(
+        type(part).__name__,
+        "this type of module is not known",
+        "Build the network from nnx.Sequential, Linear, LayerNorm, RMSNorm, GroupNorm and the "
+        f"activations {list_functions()}; a subclass of these may compute something else",
+    )
+
+
+@explain_refusal.register
+def _(part: nnx.PReLU) -> Refusal:
+    return Refusal("PReLU", "its slope is trained, which has no closed form", "Use nnx.leaky_relu")
+
+
+@explain_refusal.register
+def _(part: nnx.BatchNorm) -> Refusal:
+    why = "it normalises over a batch, so one point's output depends on the other points"
+    return Refusal("BatchNorm", why, "Use nnx.LayerNorm")
+
+
+@explain_refusal.register
+def _(part: nnx.Dropout) -> Refusal:
+    return Refusal("Dropout", "it is random at every call", "Leave it out")

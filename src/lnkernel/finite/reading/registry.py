@@ -1,0 +1,62 @@
+"""The registry of what can be read, open to other files: one reader for each type of module.
+
+A subclass may compute something else than its parent, so that a reader is for one type exactly.
+What is no registered module is a function, looked up in `functions`, or refused with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+from lnkernel.arch import Node
+from lnkernel.errors import ArchitectureError
+from lnkernel.finite.reading.functions import find_layer
+from lnkernel.finite.reading.refusals import explain_refusal
+
+Found = tuple[Node, int | None]  # a node, and the number of features behind it, if known
+Stds = Iterator[tuple[float | None, float | None]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How far a module has been read: what a reader knows besides the part that it reads."""
+
+    width: int | None  # number of features before the part, if known
+    stds: Stds  # (W_std, b_std) of every nnx.Linear that is still to come, None where not given
+    here: str = ""  # the position, for messages
+
+    def inside(self, place: str, width: int | None) -> Reading:
+        """The reading of a part of the part, which stands at this place."""
+        return replace(self, width=width, here=f"{self.here}, {place}".lstrip(", "))
+
+    def check_width(self, part: Any, expected: int) -> None:
+        """Refuse a part that takes another number of features than there are before it."""
+        if self.width is not None and self.width != expected:
+            raise ArchitectureError(
+                type(part).__name__,
+                self.here,
+                f"it takes {expected} features, and there are {self.width} before it",
+                "Build it with as many features as the layer before it has",
+            )
+
+
+@singledispatch
+def read_module(part: Any, reading: Reading) -> Found:
+    """The reader of one type of module; this one is for all that has none: functions, or nothing.
+
+    Register one for a type of module by `@read_module.register`; it is called by `read`.
+    """
+    layer = find_layer(part)
+    if layer is None:
+        refusal = explain_refusal(part)
+        raise ArchitectureError(refusal.name, reading.here, refusal.reason, refusal.remedy)
+    return layer, reading.width
+
+
+def read(part: Any, reading: Reading) -> Found:
+    """The node that `part` stands for, and the number of features behind it, if known."""
+    readers = read_module.registry
+    return readers.get(type(part), readers[object])(part, reading)
