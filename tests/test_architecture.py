@@ -17,13 +17,11 @@ PACKAGE = "lnkernel"
 SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 # A module or package of lnkernel may import those that stand before it.
 ORDER = (
-    *("version", "errors", "types", "shapes", "precision", "check", "progress"),
+    *("version", "errors", "types", "precision", "check", "progress"),
     *("arch", "calculus", "evaluate", "gram", "gp", "bounds"),
     *("tangents", "finite", "asymptotics", "nonlinearity"),
     *("plot", "stax", "sklearn", "datasets", "experiments", "demo", "cli"),
 )
-# Packages that are still to be brought into this order; nothing may be added here.
-PENDING = {"arch", "bounds", "calculus", "evaluate", "gram"}
 
 
 @dataclass(frozen=True)
@@ -115,24 +113,20 @@ def cycle(found: list[Import]) -> str | None:
 
 LIBRARY = library()
 IMPORTS = imports(LIBRARY)
-CHECKED = [one for one in IMPORTS if layer(one.importer) not in PENDING]
 LAYERS = sorted({layer(name) for name in LIBRARY} - {""})
 
 
 def test_every_part_has_a_place() -> None:
     assert unknown_layers(LIBRARY) == [], "name them in ORDER"
-    assert set(ORDER) >= PENDING
 
 
 def test_imports_follow_the_order() -> None:
-    assert upward(CHECKED) == []
+    assert upward(IMPORTS) == []
 
 
 @pytest.mark.parametrize("part", LAYERS)
 def test_no_cycles(part: str) -> None:
-    if part in PENDING:
-        pytest.skip("not brought into order yet")
-    found = cycle([one for one in CHECKED if layer(one.importer) == part])
+    found = cycle([one for one in IMPORTS if layer(one.importer) == part])
     assert found is None, found
 
 

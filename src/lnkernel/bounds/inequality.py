@@ -5,120 +5,28 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.bounds.forms import FORMULAS, formula, scaling
 from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
 from lnkernel.bounds.problem import Problem, problem
+from lnkernel.bounds.result import Bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_inputs, as_number
+from lnkernel.check import as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gp.traced import TracedPosterior
-from lnkernel.gram.kernel import ntk
-from lnkernel.precision import handed_out, x64_is_on
-from lnkernel.types import MorePoints, Points, Targets, Values
+from lnkernel.types import Points, Targets
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
 
 ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formulas differ by no more
-
-FORMULAS = {
-    "sharp": "max|y|·√(C·n/λ_min)",
-    "paper": "n·max|y|·√(C/λ_min)",
-    "norms": "n·max|y|·C/λ_min",
-}
-FORMS = ("rkhs", *FORMULAS)  # all bounds of a `Bound`, the tightest first
-
-
-@dataclass(frozen=True)
-class Bound:
-    r"""A bound on $|E f(x)|$ for every x, with all that it is made of. `bound` makes it.
-
-    Attributes:
-        value: $B = s\,C \max|y|/(\lambda_{\min} n)$.
-        C: sup Θ(x, x).
-        lambda_min: the smallest eigenvalue of Θ(X, X) + noise·I.
-        lambda_error: how far the exact one may be from it; 0 where it is a certified lower bound.
-        n: the number of points.
-        max_abs_y: the largest target, over all points and outputs.
-        s: the scaling factor, as a number.
-        form: "sharp", "paper", "norms", or "given" if s was a number.
-        rkhs: $\sqrt{C\,a^T\Theta a}$ with $a = (\Theta + \mathrm{noise}\,I)^{-1}y$, the tightest; of
-            several outputs the largest. Without noise it is $\sqrt{C\,y^T\Theta^{-1}y}$.
-        is_theorem: whether $|E f(x)| \le$ value is proved.
-        certified: whether rounding errors are accounted for rigorously as well.
-        noise: the variance that was added to the diagonal.
-        certificate: a `Certificate`, which can be saved and verified, or None.
-
-    >>> import lnkernel as lnk
-    >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.0])
-    >>> b.rkhs <= b.sharp <= b.paper <= b.norms
-    True
-    """
-
-    value: float
-    C: float
-    lambda_min: float
-    lambda_error: float
-    n: int
-    max_abs_y: float
-    s: float
-    form: str
-    rkhs: float
-    is_theorem: bool
-    certified: bool
-    noise: float
-    certificate: Certificate | None = field(repr=False)
-    sup: SupDiagonal = field(repr=False)
-    dimension: int = field(repr=False)
-    native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
-
-    def __float__(self) -> float:
-        return self.value
-
-    @property
-    def sharp(self) -> float:
-        """max|y|·√(C·n/λ_min), the least B of the form s·C·max|y|/(λ_min·n) for all targets."""
-        return _formula("sharp", self.C, self.lambda_min, self.n, self.max_abs_y)
-
-    @property
-    def paper(self) -> float:
-        """n·max|y|·√(C/λ_min)."""
-        return _formula("paper", self.C, self.lambda_min, self.n, self.max_abs_y)
-
-    @property
-    def norms(self) -> float:
-        """n·max|y|·C/λ_min, the product of the norms of Θ(x, X), of the inverse, and of y."""
-        return _formula("norms", self.C, self.lambda_min, self.n, self.max_abs_y)
-
-    def at(self, x: MorePoints) -> Values:
-        r"""The bound at points x (m, d): $\sqrt{\Theta(x,x)\;a^T\Theta a}$, (m,), float64.
-
-        It is in float64, also where the bound for all x is certified.
-
-        >>> import lnkernel as lnk
-        >>> b = lnk.bound(lnk.mlp(), [[1.0]], [2.0])      # one point, no LayerNorm
-        >>> b.value, b.at([[1.0], [-3.0]]).round(3).tolist()
-        (inf, [2.0, ...])
-        """
-        was_on = x64_is_on()
-        points = as_inputs(x, self.dimension)
-        spread = np.sqrt(np.asarray(ntk(self.sup.arch).diagonal(points)))
-        with jax.enable_x64(True):
-            return handed_out(spread * self.native_norm, was_on)
-
-    def __str__(self) -> str:
-        from lnkernel.bounds.words import in_words
-
-        return in_words(self)
 
 
 def bound(
@@ -169,9 +77,9 @@ def bound(
         ingredients, certificate = _in_float64(sup, _solved(sup.arch, asked)), None
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
     n = len(data.x)
-    value = _formula(form, C, lam, n, largest, factor)
+    value = formula(form, C, lam, n, largest, factor)
     if certificate is None:
-        least = min(_formula(name, C, lam, n, largest) for name in ("sharp", "norms"))
+        least = min(formula(name, C, lam, n, largest) for name in ("sharp", "norms"))
         is_theorem = value >= least * (1 - ULPS)
     else:
         least = float(certificate.sharp_upper)
@@ -186,7 +94,7 @@ def bound(
         lambda_error=lam_error,
         n=n,
         max_abs_y=largest,
-        s=_scaling(form, C, lam, n, factor),
+        s=scaling(form, C, lam, n, factor),
         form=form,
         rkhs=rkhs,
         is_theorem=is_theorem,
@@ -248,31 +156,6 @@ def _certified(
     return ingredients, sup, made
 
 
-def _formula(
-    form: str, C: float, lam: float, n: int, largest: float, factor: float | None = None
-) -> float:
-    """B, in an order in which nothing overflows before it must."""
-    if largest == 0:
-        return 0.0  # the mean is 0 everywhere, whatever C is
-    if math.isinf(C):
-        return math.inf
-    if form == "sharp":
-        return largest * math.sqrt(C) * math.sqrt(n / lam)
-    if form == "paper":
-        return largest * math.sqrt(C) * (n / math.sqrt(lam))
-    if form == "norms":
-        return largest * (n * C / lam)
-    return largest * (float(factor or 0.0) * C / lam / n)
-
-
-def _scaling(form: str, C: float, lam: float, n: int, factor: float | None) -> float:
-    if form == "sharp":
-        return n * math.sqrt(n * lam / C)
-    if form == "paper":
-        return n * n * math.sqrt(lam / C)
-    return float(n * n) if form == "norms" else float(factor or 0.0)
-
-
 def _up(value: float) -> float:
     """At least the exact value of a formula of a few roundings."""
     return value * (1 + ULPS)
@@ -292,7 +175,7 @@ def _checked_s(s: object) -> tuple[str, float | None]:
 
 
 def _warn(factor: float | None, C: float, lam: float, n: int) -> None:
-    least = min(_scaling("sharp", C, lam, n, None), _scaling("norms", C, lam, n, None))
+    least = min(scaling("sharp", C, lam, n, None), scaling("norms", C, lam, n, None))
     warnings.warn(
         f"with s = {factor:.6g} the formula s·C·max|y|/(λ_min·n) is not a theorem: the proof needs "
         f's >= {least:.6g} for these inputs. s="sharp" chooses that; `rkhs` is tighter still.',

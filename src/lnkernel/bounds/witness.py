@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.check import Data, as_data, as_number
@@ -195,8 +196,6 @@ def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given
 
 def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:
     """C, and the tightest bound for these data."""
-    from lnkernel.bounds.inequality import bound
-
     return sup.value, bound(sup.arch, data.x, data.y).rkhs
 
 
