@@ -211,10 +211,10 @@ def test_equal_calls_share_one_program() -> None:
         train(Counting((factor * start).astype(np.float32)), factor * x, y, optax.adam(rate), steps)
         return len(traces) - before
 
-    before = program.advanced._cache_size()  # type: ignore[attr-defined]  # of jax.jit
+    before = program.advance._cache_size()  # type: ignore[attr-defined]  # of jax.jit
     assert trained(1.0, 1e-3, 5) > 1
     assert trained(0.5, 1e-3, 40) == 1  # only the shape of the output is asked for
-    assert program.advanced._cache_size() == before + 1  # type: ignore[attr-defined]
+    assert program.advance._cache_size() == before + 1  # type: ignore[attr-defined]
     assert trained(1.0, 1e-2, 5) > 1  # the counter counts
 
 

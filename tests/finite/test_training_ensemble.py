@@ -135,7 +135,7 @@ def test_equal_calls_share_one_program() -> None:
         arch = lnk.mlp(hidden=1, width=16, norm="first")
         lnk.finite.train_ensemble(arch, X, scale * Y, seeds, optax.adam(3e-3), steps)
 
-    programs = (program.advanced, program.started, program.losses_on_all)
+    programs = (program.advance, program.initial_state, program.losses_on_all)
     before = [p._cache_size() for p in programs]  # type: ignore[attr-defined]  # of jax.jit
     trained(1.0, [0, 1], 7)
     after = [p._cache_size() for p in programs]  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import optax
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 
 from lnkernel.arch import Node
 from lnkernel.check import Data
@@ -60,8 +60,8 @@ def compare_at_width(task: Task, width: int) -> Row:
     ends = np.diagonal(theta)
     scale = np.sqrt(np.where(ends > 0, ends, 1.0))  # where Θ(x, x) = 0, so is Θ̂(x, x)
 
-    def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.mean(np.square((a - b) / scale / scale[:, None])))
+    def distance(a: Float[np.ndarray, "p p"], b: Float[np.ndarray, "p p"]) -> float:
+        return float(np.sqrt(np.mean(np.square((a - b) / scale / scale[:, None]))))
 
     rate, steps, trained = _train(task, width, task.limit.max_learning_rate / 2)
     errors, drifts = [], []
