@@ -23,6 +23,7 @@ MorePoints = Float[Array, "m d"] | ArrayLike
 Targets = Float[Array, "n"] | Float[Array, "n k"] | ArrayLike
 Inputs = Float[Array, "n ..."] | ArrayLike  # of networks that take images, say
 Line = Float[Array, " m"] | Float[Array, "m 1"] | ArrayLike  # points on a line
+Norms = Float[Array, " n"] | ArrayLike  # |x|/√d of inputs
 Number = float | Float[Array, ""]
 Key = PRNGKeyArray  # of jax.random
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
 from lnkernel.gram.kernel import Kernel, ntk
+from lnkernel.types import Diagonal, Norms
 
 # A square wave has mean 0, so that its mean square is its variance too: one profile
 # serves for LayerNorm on the raw input and for everything else.
@@ -64,7 +64,7 @@ class SupDiagonal:
     def __float__(self) -> float:
         return self.value
 
-    def profile(self, norms: Any) -> np.ndarray:
+    def profile(self, norms: Norms) -> Diagonal:
         """Θ(x, x) at inputs of these norms |x|/√d, (n,), float64; infinity is a norm too.
 
         >>> import lnkernel as lnk

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from lnkernel.arch import Node
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import concrete_posterior
-from lnkernel.types import Array, Line, Points, Targets
-
-Norms = Float[Array, " norms"] | ArrayLike
+from lnkernel.types import Line, Norms, Points, Targets
 
 
 def bound(
