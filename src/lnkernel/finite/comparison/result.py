@@ -28,29 +28,27 @@ PAGE = jinja2.Environment(autoescape=True).from_string(
 class Comparison:
     """Finite networks beside their limit. `compare` makes it; it prints as a table.
 
-            Attributes:
-                rows: one `Row` for every width.
-                exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
-                    says -1/2. None for a single width, or where the kernel has no error.
-                bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
-                rkhs: the tighter bound of `lnkernel.Bound`.
-                x_eval: the points, (m, d).
-                limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
-                seeds: those of the networks.
-                points: number of training points.
-                arch: the network, as text.
+    Attributes:
+        rows: one `Row` for every width.
+        exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
+            says -1/2. None for a single width, or where the kernel has no error.
+        bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
+        rkhs: the tighter bound of `lnkernel.Bound`.
+        x_eval: the points, (m, d).
+        limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
+        seeds: those of the networks.
+        points: number of training points.
+        arch: the network, as text.
 
-            >>> import jinja2
-        import numpy as np
-    from jaxtyping import Float64
-            >>> one, two = np.array([[1.0]]), np.array([[2.0]])
-            >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
-            >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
-            >>> print(c)
-            width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
-               64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
-            ...
-            Without a normalisation the output of this network has no bound: B(D) = inf.
+    >>> import numpy as np
+    >>> one, two = np.array([[1.0]]), np.array([[2.0]])
+    >>> row = Row(64, 0.1, 0.01, 0.02, 0.001, one, two, one, two, 3.0, 0.5, 0.4, 0.1, 20, True)
+    >>> c = Comparison([row], None, None, np.inf, np.inf, one, one, two, [0, 1], 5, "mlp()")
+    >>> print(c)
+    width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
+       64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
+    ...
+    Without a normalisation the output of this network has no bound: B(D) = inf.
     """
 
     rows: list[Row]

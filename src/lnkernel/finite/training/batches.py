@@ -1,6 +1,4 @@
 """Which points a step sees: all, or a mini-batch of an epoch that is shuffled by a key.
-from jax import Array
-
 
 Epoch e visits the points in the order `permutation(fold_in(key, e))`, in batches; where the batch
 size does not divide the number of points, the last batch of an epoch is smaller. The order depends

@@ -1,6 +1,4 @@
 """Sums over the points in blocks of rows, so small that what a block needs stays in the cache.
-from jax import Array
-
 
 A full-batch step on 40,000 points streams every activation of every layer through memory, forwards
 and backwards; in blocks of a few thousand rows it stays in a CPU's cache, and takes less time.

@@ -1,6 +1,4 @@
 r"""The compiled program: many steps of training of many networks at once.
-from jax import Array
-
 
 The loss is half the sum of the squared errors, $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, over points
 and outputs, the one of `Posterior.at` and `.after`. A mini-batch of b of the n points estimates it,

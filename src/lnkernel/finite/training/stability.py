@@ -1,6 +1,4 @@
 r"""The largest stable learning rate of plain gradient descent, from the empirical NTK.
-from jax import Array
-
 
 Gradient descent on $\frac12\sum (f(x_i) - y_i)^2$ moves the errors at the data by
 $-\eta\,\Theta_e\,(f - y)$ a step, with $\Theta_e = J J^T$ the network's own tangent kernel, so it
