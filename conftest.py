@@ -15,8 +15,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # checked in every test (tests/typechecked.py says how). It has to be said before they are imported.
 TYPECHECKED = [
     "lnkernel.bounds",
+    "lnkernel.datasets",
+    "lnkernel.finite.build",
+    "lnkernel.finite.comparison",
+    "lnkernel.finite.empirical",
     "lnkernel.gp",
     "lnkernel.gram.kernel",
+    "lnkernel.plot",
+    "lnkernel.sklearn",
+    "lnkernel.stax",
 ]
 install_import_hook(TYPECHECKED, "typechecked.results")
 
