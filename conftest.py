@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
+# One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
+# many processes as there are cores. It has to be said before NumPy is imported, and jaxtyping does.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from jaxtyping import install_import_hook
-
-# One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
-# many processes as there are cores. It has to be said before NumPy is imported.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Modules with public signatures, packages with all that is in them: what their functions return is
 # checked in every test (tests/typechecked.py says how). It has to be said before they are imported.

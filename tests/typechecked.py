@@ -29,7 +29,7 @@ def results(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        for name in shapes.keys() & given.keys():
+        for name in (name for name in shapes if name in given):  # in their order
             any(isinstance(given[name], shape) for shape in shapes[name])  # this notes its sizes
         return checked(*args, **kwargs)
 

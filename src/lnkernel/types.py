@@ -22,6 +22,7 @@ Points = Float[Array, "n d"] | ArrayLike
 MorePoints = Float[Array, "m d"] | ArrayLike
 Targets = Float[Array, "n"] | Float[Array, "n k"] | ArrayLike
 Inputs = Float[Array, "n ..."] | ArrayLike  # of networks that take images, say
+MoreInputs = Float[Array, "m ..."] | ArrayLike
 Line = Float[Array, " m"] | Float[Array, "m 1"] | ArrayLike  # points on a line
 Norms = Float[Array, " n"] | ArrayLike  # |x|/√d of inputs
 Number = float | Float[Array, ""]

@@ -19,6 +19,7 @@ from lnkernel.types import Points, Targets
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
 TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
 SOME = 8  # data points whose directions, sums and differences are tried; as many random ones
+TIE = 1e-9  # relative; symmetric data have equal means both ways, but for rounding
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -150,7 +151,10 @@ def _first_hit(mean: _Mean, x: np.ndarray, above: float) -> _Found | None:
     good = (np.abs(values) - errors > above) & (np.abs(values) > TRUST * errors)
     if not good.any():
         return None
-    best = int(np.argmax(np.where(good, np.abs(values), 0.0)))
+    sizes = np.where(good, np.abs(values), 0.0)
+    best = int(
+        np.argmax(sizes > (1 - TIE) * sizes.max())
+    )  # the first of those that are the largest
     return _Found(x[best], float(values[best]), float(errors[best]))
 
 

@@ -19,10 +19,10 @@ from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
 from lnkernel.finite.modules import NTKLinear
 from lnkernel.finite.twins import Layer
-from lnkernel.types import Inputs, MorePoints, Points
+from lnkernel.types import Inputs, MoreInputs, MorePoints, Points
 
 
-def empirical_nngp(network: nnx.Module, x: Inputs, x2: Inputs | None = None) -> Estimate:
+def empirical_nngp(network: nnx.Module, x: Inputs, x2: MoreInputs | None = None) -> Estimate:
     r"""The kernel of a random network's outputs, $\frac1k\sum_{o=1}^k f_o(x) f_o(x')$, (n, m), with its
     standard error over the k outputs.
 

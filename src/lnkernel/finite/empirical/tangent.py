@@ -16,7 +16,7 @@ from jaxtyping import Float
 from lnkernel.errors import InputError
 from lnkernel.finite.empirical.function import Function, Piece, open_function
 from lnkernel.finite.empirical.structured import is_structured, structured_jacobian
-from lnkernel.types import Inputs
+from lnkernel.types import Inputs, MoreInputs
 
 METHODS = ("auto", "structured", "jacobian", "vector")
 OUTPUTS = ("mean", "full")
@@ -27,7 +27,7 @@ TILE_BYTES = 2**29  # of one tile's Jacobian; at most about four of its size exi
 def empirical_ntk(
     network: nnx.Module,
     x: Inputs,
-    x2: Inputs | None = None,
+    x2: MoreInputs | None = None,
     method: str = "auto",
     *,
     outputs: str = "mean",
