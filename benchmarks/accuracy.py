@@ -218,7 +218,7 @@ def _line(row: tuple[str, cases.Case, int]) -> Line:
 
 def jobs(quick: bool, only: str | None) -> list[tuple[str, cases.Case, int]]:
     """(name, case, dimension) of every line of the table."""
-    table = cases.architectures()
+    table = cases.architectures() | cases.smooth()
     chosen = [name for name in table if not quick or name in cases.FEW]
     rows = [(name, table[name], 3) for name in chosen]
     if not quick:

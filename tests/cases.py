@@ -97,7 +97,7 @@ def dense(b_std: float = 0.1, W_std: float = 2**0.5) -> Dense:
 
 def deep(
     depth: int,
-    act: PositivelyHomogeneous,
+    act: lnk.Elementwise,
     b_std: float = 0.1,
     *,
     W_std: float = 2**0.5,
@@ -274,6 +274,30 @@ def sums() -> dict[str, Node]:
     }
 
 
+def smooth() -> dict[str, Case]:
+    """Networks with analytic activations, behind a norm, so that inputs of every length are allowed."""
+    table: dict[str, Node] = {
+        "gelu LN all, relu": serial(
+            *deep(1, lnk.Gelu(), before=(LayerNorm(),)).layers, Relu(), dense()
+        ),
+        "tanh LN first": lnk.mlp(2, norm="first", activation=lnk.Tanh(), W_std=1.0),
+        "silu LN before and after, relu": serial(
+            dense(), LayerNorm(), lnk.Silu(), LayerNorm(eps=0.1), dense(), Relu(), dense()
+        ),
+        "softplus RMS, scale and bias, LN, relu": serial(
+            dense(),
+            LayerNorm(scale=True, bias=True),
+            lnk.Softplus(),
+            RMSNorm(),
+            LayerNorm(),
+            dense(),
+            Relu(),
+            dense(),
+        ),
+    }
+    return {name: Case(arch, _depth(arch), 1.0) for name, arch in table.items()}
+
+
 def _case(arch: Node) -> Case:
     return Case(arch, _depth(arch), min((act.degree for act in _activations(arch)), default=1.0))
 
@@ -287,7 +311,7 @@ def _depth(arch: Node) -> int:
     inside = [_depth(part) for part in _parts(arch)]
     if isinstance(arch, lnk.Serial):
         return sum(inside)
-    return max(inside) if inside else int(isinstance(arch, PositivelyHomogeneous))
+    return max(inside) if inside else int(isinstance(arch, lnk.Elementwise))
 
 
 def _activations(arch: Node) -> Iterator[PositivelyHomogeneous]:

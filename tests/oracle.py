@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import flint
 import mpmath
+import smooth_oracle as smooth
 from mpmath import mp, mpf
 
 ACTIVATIONS = frozenset({"Relu", "Abs", "LeakyRelu", "RectifiedPower", "Homogeneous"})
@@ -238,7 +239,7 @@ def raw_input(moments: Moments, noise: mpf) -> State:
 def flow(layer: Any, s: State) -> State:
     """The state after a layer or a composition of layers."""
     name = type(layer).__name__
-    if name in ACTIVATIONS:
+    if name in ACTIVATIONS or is_smooth(layer):
         return activation(layer, s)
     if name not in RULES:
         raise TypeError(f"the oracle has no rule for {name}")
@@ -298,6 +299,8 @@ def activation(layer: Any, s: State) -> State:
     """
     if not s.gaussian:
         raise ValueError("an activation needs a Gaussian state")
+    if is_smooth(layer):
+        return smooth_activation(layer, s)
     p, rho, one = exact(layer.degree), s.rho, mpf(1)
     k = expect_product(layer, s.q1, s.q2, rho)
     slopes = expect_derivatives(layer, s.q1, s.q2, rho) if s.theta else mpf(0)
@@ -309,6 +312,23 @@ def activation(layer: Any, s: State) -> State:
         var2=expect_product(layer, s.q2, s.q2, one) - mean2**2,
         cov=k - mean1 * mean2,
         theta=s.theta * slopes + s.gamma * p**2 * k,
+        gamma=0,
+        gaussian=False,
+        noise=s.noise,
+    )
+
+
+def smooth_activation(layer: Any, s: State) -> State:
+    """The same, with Theta' = Theta E phi' phi' + gamma E u phi'(u) v phi'(v), by quadrature."""
+    pair = smooth.expectations(layer, s.q1, s.q2, s.rho)
+    own1, own2 = (smooth.expectations(layer, q, q, mpf(1)) for q in (s.q1, s.q2))
+    return State(
+        mean1=own1.mean,
+        mean2=own2.mean,
+        var1=own1.product - own1.mean**2,
+        var2=own2.product - own2.mean**2,
+        cov=pair.product - own1.mean * own2.mean,
+        theta=s.theta * pair.slopes + s.gamma * pair.euler,
         gamma=0,
         gaussian=False,
         noise=s.noise,
@@ -387,6 +407,10 @@ def named(layer: Any, name: str) -> bool:
 
 def is_activation(layer: Any) -> bool:
     return type(layer).__name__ in ACTIVATIONS
+
+
+def is_smooth(layer: Any) -> bool:
+    return type(layer).__name__ in smooth.FUNCTIONS
 
 
 def leaves(layer: Any) -> Iterator[Any]:

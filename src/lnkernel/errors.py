@@ -236,6 +236,43 @@ class KernelOverflowError(LnkernelError, OverflowError):
         )
 
 
+class ActivationRangeError(LnkernelError, ValueError):
+    """The inputs of an analytic activation are longer than its kernel is computed for.
+
+    >>> import lnkernel as lnk
+    >>> lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[100.0]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.ActivationRangeError: Tanh: its inputs have a standard deviation of 141 ..., and its kernel
+    is computed up to ... Put a LayerNorm before it, or scale the data down.
+    """
+
+    def __init__(self, layer: str, length: float, most: float):
+        super().__init__(
+            f"{layer}: its inputs have a standard deviation of {length:.3g} for some x, and its kernel is "
+            f"computed up to {most:.3g}. Put a LayerNorm before it, or scale the data down."
+        )
+
+
+class GrowthError(LnkernelError, NotImplementedError):
+    """The growth of Θ(x, x) is not known behind an activation whose inputs have lengths that vary.
+
+    >>> import lnkernel as lnk
+    >>> lnk.sup_diagonal(lnk.mlp(activation=lnk.Gelu(), norm="last"))
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.GrowthError: Gelu: how Θ(x, x) behaves as |x| → ∞ is known here only where a LayerNorm or
+    RMSNorm without eps stands before its first analytic activation. Put one there; ...
+    """
+
+    def __init__(self, layer: str):
+        super().__init__(
+            f"{layer}: how Θ(x, x) behaves as |x| → ∞ is known here only where a LayerNorm or RMSNorm "
+            "without eps stands before its first analytic activation. Put one there; kernels and "
+            "posteriors need none."
+        )
+
+
 class NotEnoughMemoryError(LnkernelError, MemoryError):
     """More points than this machine's memory has room for; the message says how much they need."""
 

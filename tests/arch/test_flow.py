@@ -462,7 +462,7 @@ def _concrete(cls: type[lnk.Node]) -> Iterator[type[lnk.Node]]:
             yield child
 
 
-ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous)
+ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth)
 
 
 def _all_layers() -> list[type[lnk.Node]]:

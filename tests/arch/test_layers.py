@@ -32,6 +32,16 @@ LAYERS: list[tuple[lnk.Node, list[float]]] = [
     (lnk.RectifiedPower(0.75), []),
     (lnk.Homogeneous(1.5), [1.0, 0.0]),
     (lnk.Homogeneous(3, a=0.5, b=-2.0), [0.5, -2.0]),
+    (lnk.Erf(), []),
+    (lnk.Gelu(), []),
+    (lnk.Gelu(approximate=True), []),
+    (lnk.Silu(), [1.0]),
+    (lnk.Tanh(), []),
+    (lnk.Sigmoid(), []),
+    (lnk.Softplus(2.0), [2.0]),
+    (lnk.Sin(30.0, 0.5), [30.0, 0.5]),
+    (lnk.Cos(2.0), [2.0]),
+    (lnk.Gaussian(), []),
     (lnk.LayerNorm(), [0.0]),
     (lnk.LayerNorm(1e-5, scale=True, bias=True), [1e-5]),
     (lnk.RMSNorm(), [0.0]),
@@ -47,7 +57,7 @@ every_layer = pytest.mark.parametrize("layer", ALL, ids=repr)
 
 def test_the_table_has_every_layer() -> None:
     layers = {type(layer).__name__ for layer in ALL}
-    types = {"Node", "Elementwise", "PositivelyHomogeneous", "Serial", "Parallel"}
+    types = {"Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Serial", "Parallel"}
     nodes = {name for name in lnk.arch.__all__ if isinstance(getattr(lnk, name), type)}
     assert layers == nodes - types
 

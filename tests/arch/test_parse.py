@@ -36,7 +36,7 @@ def test_what_people_write(text: str, arch: lnk.Node) -> None:
 
 
 def test_every_layer_is_known() -> None:
-    types = {"Elementwise", "Node", "Parallel", "PositivelyHomogeneous", "Serial"}
+    types = {"Elementwise", "Node", "Parallel", "PositivelyHomogeneous", "Serial", "Smooth"}
     assert set(BUILDERS) == set(lnk.arch.__all__) - types
 
 
@@ -49,7 +49,7 @@ def test_every_layer_is_known() -> None:
         ("2", "expected a network, got 2"),
         ("Relu", r"'Relu' stands alone\n    Relu\n    \^{4}\nWrite Relu\(\)"),
         ("relu()", r"'relu' is not known\n    relu\(\)\n    \^{4}\nWrite Relu\? Known are Dense"),
-        ("serial(Dense(8), Gelu())", r"'Gelu' is not known\n.*\n {21}\^{4}\n"),
+        ("serial(Dense(8), Mish())", r"'Mish' is not known\n.*\n {21}\^{4}\n"),
         (
             "mlp(hidden=2, norm=first)",
             r"'first' is not known\n.*\n {23}\^{5}\nWrite 'first', with quotation marks; in a shell "

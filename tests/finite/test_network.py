@@ -278,7 +278,7 @@ def every_layer(of: type = Node) -> set[type]:
     """All classes of architectures, except those that other tests make and abstract ones."""
     below = {cls for sub in of.__subclasses__() for cls in every_layer(sub)}
     own = {of} if of.__module__.startswith("lnkernel.arch") else set()
-    return below | own - {Node, lnk.Elementwise, lnk.PositivelyHomogeneous}
+    return below | own - {Node, lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth}
 
 
 @pytest.mark.parametrize("layer", sorted(every_layer(), key=lambda cls: cls.__name__))

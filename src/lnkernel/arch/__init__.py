@@ -14,11 +14,27 @@ from lnkernel.arch.homogeneous import (
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.smooth import (
+    Cos,
+    Erf,
+    Gaussian,
+    Gelu,
+    Sigmoid,
+    Silu,
+    Sin,
+    Smooth,
+    Softplus,
+    Tanh,
+)
 
 __all__ = [
     "Abs",
+    "Cos",
     "Dense",
     "Elementwise",
+    "Erf",
+    "Gaussian",
+    "Gelu",
     "GroupNorm",
     "Homogeneous",
     "Identity",
@@ -31,6 +47,12 @@ __all__ = [
     "RectifiedPower",
     "Relu",
     "Serial",
+    "Sigmoid",
+    "Silu",
+    "Sin",
+    "Smooth",
+    "Softplus",
+    "Tanh",
     "mlp",
     "parallel",
     "residual",

@@ -13,6 +13,9 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
+from lnkernel.arch import Smooth
+from lnkernel.evaluate.float64.functions import function_of
+
 WIDEST_POWER = 120  # 2^±120 is a normal number in float32
 
 
@@ -69,6 +72,16 @@ class LeakyReluActivation(nnx.Module):
 
     def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return jax.nn.relu(u) - self.slope * jax.nn.relu(-u)
+
+
+class SmoothActivation(nnx.Module):
+    """An analytic activation, as the function that the kernels are those of."""
+
+    def __init__(self, layer: Smooth):
+        self.layer = nnx.static(layer)
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return function_of(self.layer)(u)
 
 
 class GroupRMSNorm(nnx.Module):

@@ -27,6 +27,7 @@ from lnkernel.arch import (
     Relu,
     RMSNorm,
     Serial,
+    Smooth,
 )
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
@@ -112,6 +113,11 @@ def _(layer: LeakyRelu, settings: TwinSettings) -> tuple[Layer, int]:
 def _(layer: RectifiedPower | Homogeneous, settings: TwinSettings) -> tuple[Layer, int]:
     a, b = _number(layer.a), _number(layer.b)
     return modules.HomogeneousActivation(layer.degree, a, b), settings.n_in
+
+
+@twin.register(Smooth)
+def _(layer: Smooth, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.SmoothActivation(jax.tree.map(_number, layer)), settings.n_in
 
 
 @twin.register

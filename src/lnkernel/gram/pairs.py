@@ -41,10 +41,12 @@ def take(points: Points, index: Array) -> Points:
     return Points(*(p and geometry.take(p, index) for p in points))
 
 
-def through(arch: Node, total: Covariance, centred: Covariance | None) -> Kernels:
+def through(
+    arch: Node, total: Covariance, centred: Covariance | None, quick: bool = False
+) -> Kernels:
     """K and Θ behind `arch` of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
-    num = Float64(needs_range(arch))
+    num = Float64(needs_range(arch), quick)
     return run(arch, start, num).kernels(num)
 
 
@@ -53,9 +55,9 @@ def quick(arch: Node, one: Points, two: Points, all_live: bool) -> tuple[Kernels
     with_difference = needs_difference(arch)
     total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference)
     if one.centred is None or two.centred is None:
-        return through(arch, total, None), delicate
+        return through(arch, total, None, quick=True), delicate
     centred, also = geometry.quick(one.centred, two.centred, False, with_difference)
-    return through(arch, total, centred), delicate | also
+    return through(arch, total, centred, quick=True), delicate | also
 
 
 def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:

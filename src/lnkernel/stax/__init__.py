@@ -12,13 +12,18 @@ from lnkernel.stax.kernel import Kernel
 from lnkernel.stax.layers import (
     ABRelu,
     Abs,
+    Cos,
     Dense,
+    Erf,
+    Gaussian,
+    Gelu,
     Identity,
     LayerNorm,
     LeakyRelu,
     Monomial,
     RectifiedMonomial,
     Relu,
+    Sin,
 )
 from lnkernel.stax.missing import why_missing
 from lnkernel.stax.triple import Layer
@@ -26,9 +31,13 @@ from lnkernel.stax.triple import Layer
 __all__ = [
     "ABRelu",
     "Abs",
+    "Cos",
     "Dense",
+    "Erf",
     "FanInSum",
     "FanOut",
+    "Gaussian",
+    "Gelu",
     "Identity",
     "Kernel",
     "Layer",
@@ -37,6 +46,7 @@ __all__ = [
     "Monomial",
     "RectifiedMonomial",
     "Relu",
+    "Sin",
     "parallel",
     "predict",
     "repeat",

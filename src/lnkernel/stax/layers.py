@@ -116,6 +116,72 @@ def RectifiedMonomial(degree: float) -> Layer:
     return layer_of(arch.RectifiedPower(degree))
 
 
+def Gelu(approximate: bool = False) -> Layer:
+    r"""$u\,\Phi(u)$: `lnkernel.Gelu`.
+
+    >>> from lnkernel import stax
+    >>> stax.Gelu().arch
+    Gelu(approximate=False)
+    """
+    return layer_of(arch.Gelu(approximate=approximate))
+
+
+def Erf(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
+    r"""$a\,\mathrm{erf}(bu) + c$, here for $a = b = 1$ and $c = 0$: `lnkernel.Erf`.
+
+    >>> from lnkernel import stax
+    >>> stax.Erf().arch
+    Erf()
+    """
+    _only("Erf", {"a": (a, 1.0), "b": (b, 1.0), "c": (c, 0.0)})
+    return layer_of(arch.Erf())
+
+
+def Sin(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
+    r"""$a \sin(bu + c)$, here for $a = 1$: `lnkernel.Sin`.
+
+    >>> from lnkernel import stax
+    >>> stax.Sin(b=2.0).arch
+    Sin(omega=2.0, phase=0.0)
+    """
+    _only("Sin", {"a": (a, 1.0)})
+    return layer_of(arch.Sin(omega=b, phase=c))
+
+
+def Cos(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
+    r"""$a \cos(bu + c)$, here for $a = 1$ and $c = 0$: `lnkernel.Cos`.
+
+    >>> from lnkernel import stax
+    >>> stax.Cos(b=2.0).arch
+    Cos(omega=2.0)
+    """
+    _only("Cos", {"a": (a, 1.0), "c": (c, 0.0)})
+    return layer_of(arch.Cos(omega=b))
+
+
+def Gaussian(a: float = 1.0, b: float = -1.0) -> Layer:
+    r"""$a\,e^{bu^2}$, here for $a = 1$ and $b = -1$: `lnkernel.Gaussian`.
+
+    >>> from lnkernel import stax
+    >>> stax.Gaussian().arch
+    Gaussian()
+    """
+    _only("Gaussian", {"a": (a, 1.0), "b": (b, -1.0)})
+    return layer_of(arch.Gaussian())
+
+
+def _only(name: str, given: dict[str, tuple[float, float]]) -> None:
+    """Refuse what has another value than the one that is here."""
+    for argument, (value, here) in given.items():
+        if value != here:
+            raise ArchitectureError(
+                f"stax.{name}",
+                "",
+                f"{argument}={value!r} is not here, only {argument}={here:g}",
+                "Put a factor into W_std of the Dense before or behind it",
+            )
+
+
 def Monomial(degree: int) -> Layer:
     r"""$u^{\mathrm{degree}}$, for a positive integer: `lnkernel.Homogeneous`.
 

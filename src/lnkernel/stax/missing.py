@@ -9,14 +9,14 @@ DENSE = (
     "this library knows networks of Dense layers on points of shape (n, d), not images, sequences "
     "or graphs"
 )
-HOMOGENEOUS = (
+OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
-    "whose kernels it computes to all digits, and this is none of them"
+    "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
 )
 OWN_LAYERS = "it serves to write layers of one's own, which is done otherwise here"
 ACTIVATIONS = (
-    "Take Relu, LeakyRelu, ABRelu, Abs, Monomial, RectifiedMonomial or lnkernel.Homogeneous; or u"
-    + ELSEWHERE[1:]
+    "Take Relu, LeakyRelu, ABRelu, Abs, Monomial, RectifiedMonomial, Gelu, Erf, Sin, Cos, Gaussian or "
+    "another layer of lnkernel; or u" + ELSEWHERE[1:]
 )
 ADDING = "docs/adding-a-layer.md shows how"
 BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
@@ -32,9 +32,9 @@ MISSING = {
     (DENSE, "Leave it away, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
         "Flatten",
     ),
-    (HOMOGENEOUS, ACTIVATIONS): (
-        *("Cos", "Elementwise", "ElementwiseNumerical", "Erf", "Exp", "ExpNormalized", "Gabor"),
-        *("Gaussian", "Gelu", "Hermite", "Polynomial", "Rbf", "Sigmoid_like", "Sign", "Sin"),
+    (OTHERS, ACTIVATIONS): (
+        *("Elementwise", "ElementwiseNumerical", "Exp", "ExpNormalized", "Gabor", "Hermite"),
+        *("Polynomial", "Rbf", "Sigmoid_like", "Sign"),
     ),
     ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
     (

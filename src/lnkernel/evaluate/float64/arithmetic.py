@@ -17,13 +17,14 @@ from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, q
 class Float64:
     """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`.
 
-    `with_range` is for networks in which squared lengths may leave the range of float64.
+    `with_range` is for networks in which squared lengths may leave the range of float64. With
+    `quick`, functions may give NaN for pairs that need more care than the others, and get it later.
     """
 
     name, purpose = "float64", "kernel"
 
-    def __init__(self, with_range: bool = False):
-        self.with_range = with_range
+    def __init__(self, with_range: bool = False, quick: bool = False):
+        self.with_range, self.quick = with_range, quick
 
     def real(self, x: float) -> float:
         return float(x)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus import homogeneous
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.homogeneous import Tails, integer_moment
+from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.spherical import Spherical, spherical
+from lnkernel.calculus.state import Mean
+from lnkernel.errors import GrowthError
+from lnkernel.evaluate.float64.moments import moments_of
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
+from lnkernel.evaluate.leading.terms import as_term
 
 
 @homogeneous.tails.register
@@ -34,3 +42,25 @@ def _(num: LeadingTerms, degree: float) -> float:
 def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
     slope = 0.0 if freedom == 1 else (freedom - 1) / (freedom - 2)
     return Spherical(gap=0.0, value=1.0, slope=slope)
+
+
+@hermite_series.register
+def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+    """Behind a normalisation without eps all lengths are one and the same number."""
+    q = as_term(cov.first.q)
+    if not (q.whole and q.power == 0):
+        raise GrowthError(type(layer).__name__)
+    found = moments_of(layer, math.sqrt(q.coefficient))
+    length, share = (
+        Length(found.square, live=found.square > 0),
+        found.mean / math.sqrt(found.square),
+    )
+    rest = Length(found.variance, live=found.variance > 0)
+    return Dual(
+        total=Covariance(length, length, 0.0, 1.0, 1.0, 0.0),
+        mean=Mean(share, share, 0.0),
+        slope=q.coefficient * found.slopes / found.square,
+        euler=found.euler / found.square,
+        derivative=lambda: (found.slopes,),
+        centred=Covariance(rest, rest, 0.0, 1.0, 1.0, 0.0),
+    )

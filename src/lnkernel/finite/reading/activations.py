@@ -5,8 +5,24 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from lnkernel.arch import Abs, Homogeneous, Identity, LeakyRelu, Node, RectifiedPower, Relu
-from lnkernel.finite.modules import HomogeneousActivation, LeakyReluActivation
+from lnkernel.arch import (
+    Abs,
+    Cos,
+    Erf,
+    Gelu,
+    Homogeneous,
+    Identity,
+    LeakyRelu,
+    Node,
+    RectifiedPower,
+    Relu,
+    Sigmoid,
+    Silu,
+    Sin,
+    Softplus,
+    Tanh,
+)
+from lnkernel.finite.modules import HomogeneousActivation, LeakyReluActivation, SmoothActivation
 from lnkernel.finite.reading.functions import register_function
 from lnkernel.finite.reading.registry import Found, Reading, read_module
 
@@ -15,7 +31,23 @@ def _leaky_relu(negative_slope: float = 0.01) -> Node:
     return LeakyRelu(float(negative_slope))
 
 
+def _gelu(approximate: bool = True) -> Node:
+    return Gelu(approximate=bool(approximate))
+
+
 register_function(jax.nn.relu, Relu(), name="nnx.relu")
+register_function(jax.nn.gelu, _gelu(), with_keywords=_gelu, name="nnx.gelu")
+register_function(jax.nn.silu, Silu(), name="nnx.silu")
+register_function(jax.nn.swish, Silu())
+register_function(jnp.tanh, Tanh(), name="jnp.tanh")
+register_function(jax.nn.tanh, Tanh())
+register_function(jax.lax.tanh, Tanh())
+register_function(jax.nn.sigmoid, Sigmoid(), name="nnx.sigmoid")
+register_function(jax.nn.softplus, Softplus(), name="nnx.softplus")
+register_function(jnp.sin, Sin(), name="jnp.sin")
+register_function(jnp.cos, Cos(), name="jnp.cos")
+register_function(jax.scipy.special.erf, Erf(), name="jax.scipy.special.erf")
+register_function(jax.lax.erf, Erf())
 register_function(
     jax.nn.leaky_relu, _leaky_relu(), with_keywords=_leaky_relu, name="nnx.leaky_relu"
 )
@@ -30,6 +62,11 @@ register_function(jax.nn.identity, Identity(), name="nnx.identity")
 @read_module.register
 def _(part: LeakyReluActivation, reading: Reading) -> Found:
     return LeakyRelu(part.slope), reading.width
+
+
+@read_module.register
+def _(part: SmoothActivation, reading: Reading) -> Found:
+    return part.layer, reading.width
 
 
 @read_module.register

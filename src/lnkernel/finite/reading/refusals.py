@@ -23,8 +23,7 @@ def explain_refusal(part: Any) -> Refusal:
     """The reason why `part`, which is no registered function or module, is not read."""
     return Refusal(
         getattr(part, "__name__", repr(part)),
-        "this function is not known to be positively homogeneous, and only such activations have "
-        "closed forms here",
+        "this function is none of those that are known as layers, and its kernel is not known",
         f"Known are {list_functions()} as such, leaky_relu also in a functools.partial",
     )
 

@@ -1,0 +1,136 @@
+"""How many Hermite polynomials the activations of a network need for given inputs.
+
+A kernel of given inputs is computed with as few as suffice. The longer the vectors before an activation,
+the more it takes; where MOST are not enough, it is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch import Node
+from lnkernel.arch.facts import needs_range, reads_centred_input
+from lnkernel.arch.smooth import Smooth
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.rules import rule
+from lnkernel.calculus.series import Expanded, hermite_series
+from lnkernel.calculus.state import Mean, at_input
+from lnkernel.errors import ActivationRangeError
+from lnkernel.evaluate.float64 import geometry
+from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
+from lnkernel.types import Array
+
+CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
+KNOWN = 4096  # of which the largest choice leaves out half
+ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
+STEPS = 4  # lengths are rounded up to powers of 2^(1/4), so that few programs are compiled
+SOME = 64  # inputs that are followed: by their lengths all the others lie between them
+
+
+def expand(arch: Node, *inputs: Array) -> Node:
+    """`arch`, with the number of terms for these inputs (n, d) in each analytic activation."""
+    found = [part for part in _parts(arch) if isinstance(part, Smooth)]
+    if not found:
+        return arch
+    lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
+    choices = iter([terms_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
+
+    def chosen(part: Any) -> Any:
+        return Expanded(part, next(choices)) if isinstance(part, Smooth) else part
+
+    made: Node = jax.tree.map(chosen, arch, is_leaf=_is_smooth)
+    return made
+
+
+def terms_for(layer: Smooth, length: float) -> int:
+    """The least choice that suffices for vectors of up to this length."""
+    step = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
+    found = _terms(layer, step)
+    if found is None:
+        least = next((s for s in range(step - 1, -6 * STEPS, -1) if _terms(layer, s)), None)
+        most = 0.0 if least is None else 2.0 ** (least / STEPS)
+        raise ActivationRangeError(type(layer).__name__, length, most)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _terms(layer: Smooth, step: int) -> int | None:
+    x, weights = nodes_and_weights(KNOWN)
+    with jax.enable_x64(True):
+        phi = function_of(layer)
+        values = np.asarray(phi.rest(jnp.asarray(2.0 ** (step / STEPS) * x)))
+        start = float(phi.at_zero)
+    a = values @ weights
+    if not np.isfinite(a).all():
+        return None
+    parts = np.arange(len(a)) * np.square(a)
+    left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
+    return next((n for n in CHOICES if left[n] < ENOUGH), None)
+
+
+def _is_smooth(part: Any) -> bool:
+    return isinstance(part, Smooth)
+
+
+def _parts(arch: Node) -> list[Any]:
+    """In the order of the data, which is that of the tree."""
+    return jax.tree.leaves(arch, is_leaf=_is_smooth)
+
+
+def _representatives(x: np.ndarray) -> np.ndarray:
+    """SOME inputs, from the shortest to the longest."""
+    largest = np.abs(x).max(axis=1)
+    scaled = x / np.where(largest > 0, largest, 1.0)[:, None]  # no square overflows
+    order = np.argsort(largest * np.linalg.norm(scaled, axis=1), kind="stable")
+    return np.asarray(x[order[np.linspace(0, len(x) - 1, SOME).round().astype(int)]])
+
+
+def _lengths(arch: Node, x: np.ndarray) -> list[float]:
+    """The largest length before each analytic activation, in the order of the data."""
+    with jax.enable_x64(True):
+        num = Probe(needs_range(arch))
+        raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
+        centred = raw
+        if reads_centred_input(arch):
+            centred = geometry.itself(geometry.prepare(x, True, num.with_range), all_live=False)
+        rule(arch, at_input(raw, centred), num)
+    return num.lengths
+
+
+class Probe(Float64):
+    """float64 that follows single inputs, and notes how long they are before each activation."""
+
+    def __init__(self, with_range: bool):
+        super().__init__(with_range)
+        self.lengths: list[float] = []
+
+
+@hermite_series.register
+def _(num: Probe, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+    r = jnp.maximum(num.sqrt(cov.first.q), SHORTEST)
+    num.lengths.append(float(jnp.max(r)))
+    x, weights = nodes_and_weights(2)
+    phi, density = function_of(layer), weights[:, 0]
+    values = phi(jnp.minimum(r, 1e6)[..., None] * x)
+    square, mean = jnp.square(values) @ density, values @ density
+    length = Length(square)
+    total = Covariance(length, length, cov.w, cov.z, cov.c, cov.e)
+    rest = Length(jnp.maximum(square - jnp.square(mean), 1e-300))
+    share = mean / jnp.sqrt(square)
+    return Dual(
+        total,
+        Mean(share, share, cov.e),
+        slope=1.0,
+        euler=1.0,
+        derivative=lambda: (1.0,),
+        centred=Covariance(rest, rest, cov.w, cov.z, cov.c, cov.e),
+    )

@@ -1,0 +1,124 @@
+r"""The analytic activations as functions: $\phi(0)$, and $\phi(u) - \phi(0)$ without a cancellation.
+
+Where the inputs are short, $\phi$ is nearly constant, and what is left behind a LayerNorm is the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lnkernel.arch.smooth import (
+    Cos,
+    Erf,
+    Gaussian,
+    Gelu,
+    Sigmoid,
+    Silu,
+    Sin,
+    Smooth,
+    Softplus,
+    Tanh,
+)
+from lnkernel.check import known_zero
+from lnkernel.errors import ArchitectureError
+
+
+class Function(NamedTuple):
+    """phi(u) = at_zero + rest(u)."""
+
+    at_zero: Any
+    rest: Callable[[Array], Array]
+
+    def __call__(self, u: Array) -> Array:
+        return self.at_zero + self.rest(u)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether phi(0) = 0, known before any number is."""
+        return known_zero(self.at_zero)
+
+
+@singledispatch
+def function_of(layer: Smooth) -> Function:
+    """The function that an activation is, of JAX arrays."""
+    raise ArchitectureError(
+        type(layer).__name__,
+        "",
+        "its function is not known",
+        "Register one in lnkernel.evaluate.float64.functions",
+    )
+
+
+@function_of.register
+def _(layer: Erf) -> Function:
+    return Function(0.0, jax.scipy.special.erf)
+
+
+@function_of.register
+def _(layer: Gelu) -> Function:
+    if layer.approximate:
+        scale = math.sqrt(2 / math.pi)
+        return Function(
+            0.0, lambda u: 0.5 * u * (1 + jnp.tanh(scale * (u + 0.044715 * (u * u * u))))
+        )
+    return Function(0.0, lambda u: 0.5 * u * jax.scipy.special.erfc(-u * math.sqrt(0.5)))
+
+
+@function_of.register
+def _(layer: Silu) -> Function:
+    return Function(0.0, lambda u: u * jax.nn.sigmoid(layer.beta * u))
+
+
+@function_of.register
+def _(layer: Tanh) -> Function:
+    return Function(0.0, jnp.tanh)
+
+
+@function_of.register
+def _(layer: Sigmoid) -> Function:
+    return Function(0.5, lambda u: 0.5 * jnp.tanh(0.5 * u))
+
+
+@function_of.register
+def _(layer: Softplus) -> Function:
+    """log((1 + e^v)/2) = v/2 + log cosh(v/2)."""
+
+    def rest(u: Array) -> Array:
+        half = 0.5 * layer.beta * u
+        size = jnp.abs(half)
+        log_cosh = jnp.where(
+            size < 0.5,
+            jnp.log1p(2 * jnp.square(jnp.sinh(0.5 * half))),
+            size + jnp.log1p(jnp.exp(-2 * size)) - math.log(2),
+        )
+        return (half + log_cosh) / layer.beta
+
+    return Function(math.log(2) / layer.beta, rest)
+
+
+@function_of.register
+def _(layer: Sin) -> Function:
+    """sin(v + c) - sin c = 2 cos(v/2 + c) sin(v/2)."""
+
+    def rest(u: Array) -> Array:
+        half = 0.5 * layer.omega * u
+        return 2 * jnp.cos(half + layer.phase) * jnp.sin(half)
+
+    return Function(0.0 if known_zero(layer.phase) else jnp.sin(layer.phase), rest)
+
+
+@function_of.register
+def _(layer: Cos) -> Function:
+    return Function(1.0, lambda u: -2 * jnp.square(jnp.sin(0.5 * layer.omega * u)))
+
+
+@function_of.register
+def _(layer: Gaussian) -> Function:
+    return Function(1.0, lambda u: jnp.expm1(-u * u))

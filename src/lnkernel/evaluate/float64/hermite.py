@@ -1,0 +1,232 @@
+r"""Hermite series of analytic activations in float64.
+
+The features $a_n(r) = E[\phi(ru)\,h_n(u)]$ come from the trapezoidal rule, whose error for analytic functions
+falls exponentially with the number of nodes (Trefethen and Weideman 2014). They are those of single
+inputs. For a pair, with unit vectors $\hat a$, $\hat b$ of features,
+
+    w' = 1/4 |a - b|^2 + 1/2 sum a_n b_n (1 - rho^n),
+
+a sum in which errors of the features enter squared where two inputs are close, so that the small angle keeps
+its digits. $1 - \rho^{n+2} = (1 - \rho^n) + 4wz\,\rho^n$ needs no subtraction either.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from lnkernel.arch.smooth import Smooth
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.series import hermite_series
+from lnkernel.calculus.state import Mean
+from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.functions import function_of
+
+SPACING = (
+    0.05  # of the nodes: resolves h_n up to n = 2048, and poles of phi(ru) at a distance of 0.3
+)
+WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
+NEGLIGIBLE = 1e-13  # of the NTK, relatively
+DELICATE = 2.0**-8  # angles below which the quick way leaves a pair to the careful one
+BLOCK = 8  # polynomials in one step of a loop: numbers of pairs are read and written once for all
+SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
+
+
+@lru_cache(maxsize=16)
+def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (m,), and weights (m, terms) with a_n = sum_j phi(r x_j) weights[j, n]."""
+    half = np.arange(1, round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
+    x = np.concatenate([-half[::-1], [0], half])
+    rows = np.empty((terms, len(x)), dtype=np.longdouble)  # h_n(x) exp(-x²/4)
+    rows[0] = np.exp(-x * x / 4)
+    if terms > 1:
+        rows[1] = x * rows[0]
+    for n in range(1, terms - 1):
+        last = np.sqrt(np.longdouble(n)) * rows[n - 1]
+        rows[n + 1] = (x * rows[n] - last) / np.sqrt(np.longdouble(n + 1))
+    density = rows[0] * np.longdouble(SPACING) / np.sqrt(2 * np.arccos(np.longdouble(-1)))
+    return x.astype(np.float64), (rows * density).T.astype(np.float64)
+
+
+class Features(NamedTuple):
+    """Of one side of all pairs; the first axis counts the Hermite polynomials."""
+
+    unit: Array  # a_n/|a|
+    euler: Array  # those of u phi'(u), over |a|
+    size: Array  # |a|
+    rest: Array  # |a| without the mean a_0, over |a|
+
+
+def features(layer: Smooth, length: Array, terms: int) -> Features:
+    """For an even number of terms."""
+    x, weights = nodes_and_weights(terms + 2)
+    phi = function_of(layer)
+    # at full precision: CPUs do it anyway, accelerators would round
+    a = jnp.matmul(phi.rest(length[..., None] * x), weights, precision=lax.Precision.HIGHEST)
+    n = np.arange(terms)
+    euler = n * a[..., :terms] + np.sqrt((n + 1.0) * (n + 2.0)) * a[..., 2:]
+    a = a[..., :terms].at[..., 0].add(phi.at_zero)
+    square = jnp.sum(a * a, axis=-1)
+    # what the last terms say of those left out: no number rather than a wrong one, inside a program
+    left = terms * jnp.sum(jnp.square(a[..., -8:]), axis=-1) * (terms / 8)
+    size = jnp.where(left < NEGLIGIBLE * square, jnp.sqrt(square), jnp.nan)
+    rest = jnp.sqrt(jnp.sum(a[..., 1:] * a[..., 1:], axis=-1) / square)
+    unit, euler = (jnp.moveaxis(v / size[..., None], -1, 0) for v in (a, euler))
+    return Features(unit, euler, size, rest)
+
+
+@hermite_series.register
+def _(num: Float64, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+    r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
+    one, two = (features(layer, r, terms) for r in (r1, r2))
+    series, angles = _quickly(one, two, cov) if num.quick else _carefully(one, two, cov)
+    alive = (cov.first.live, cov.second.live) if function_of(layer).vanishes else (True, True)
+    first, second = (
+        Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
+        for side, live in zip((one, two), alive, strict=True)
+    )
+    rest1, rest2 = (
+        Length(side.q * jnp.square(one_side.rest), old.live)
+        for side, one_side, old in (
+            (first, one, cov.first),
+            (second, two, cov.second),
+        )
+    )
+    means = one.unit[0], two.unit[0]
+    return Dual(
+        total=Covariance(first, second, *angles.total, _difference(one.size, two.size)),
+        mean=Mean(*means, _difference(*(jnp.abs(x.unit[0]) * x.size for x in (one, two)))),
+        slope=series.slope,
+        euler=series.euler,
+        derivative=lambda: (series.slope, one.size / r1, two.size / r2),
+        centred=Covariance(
+            rest1,
+            rest2,
+            *angles.centred,
+            _difference(*(x.size * x.rest for x in (one, two))),
+        ),
+    )
+
+
+def _difference(one: Array, two: Array) -> Array:
+    long = one + two
+    return jnp.where(long > 0, (one - two) / jnp.where(long > 0, long, 1.0), 0.0)
+
+
+class Series(NamedTuple):
+    """Sums over the Hermite polynomials, for each pair."""
+
+    cosine: Array  # a b rho^n
+    slope: Array  # n a b rho^(n-1)
+    euler: Array
+
+
+class Gaps(NamedTuple):
+    """Those that the small angles are made of."""
+
+    apart: Array  # (a - b)²
+    turned: Array  # of odd polynomials (a - b)², of even ones (a + b)²
+    apart_centred: Array  # both again, for the features without their mean
+    turned_centred: Array
+    near: Array  # a b (1 - rho^n)
+    far: Array  # of odd polynomials a b (1 + rho^n), of even ones -a b (1 - rho^n)
+
+
+class Angles(NamedTuple):
+    """(w, z, c) of the images, and of the images less their means."""
+
+    total: tuple[Array, Array, Array]
+    centred: tuple[Array, Array, Array]
+
+
+def _quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
+    """The angles from their cosines; NaN where too few digits would be left of a small one."""
+    c, shape = _pairs(one, two, jnp.asarray(cov.c))
+    zero = jnp.zeros(shape)
+
+    def step(carry: Any, block: Any) -> tuple[Any, None]:
+        series, power, before = carry
+        for n, a, b, g, h in _terms(block):
+            product = a * b
+            series = Series(
+                series.cosine + product * power,
+                series.slope + n * product * before,
+                series.euler + g * h * power,
+            )
+            power, before = power * c, power
+        return (series, power, before), None
+
+    start = Series(zero, zero, zero), zero + 1, zero
+    (series, *_), _ = lax.scan(step, start, _blocks(one, two))
+    centred = (series.cosine - one.unit[0] * two.unit[0]) / (one.rest * two.rest)
+    return series, Angles(*(_with_gap(cosine) for cosine in (series.cosine, centred)))
+
+
+def _with_gap(c: Array) -> tuple[Array, Array, Array]:
+    w, z = 0.5 - 0.5 * c, 0.5 + 0.5 * c
+    w = jnp.where((w > DELICATE) & (z > DELICATE), w, jnp.nan)
+    return w, z, c
+
+
+def _carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
+    """To the last digits of all angles; two polynomials at a time, an even and an odd one."""
+    c, shape = _pairs(one, two, jnp.asarray(cov.c))
+    w, z = (jnp.broadcast_to(jnp.asarray(v, jnp.float64), shape) for v in (cov.w, cov.z))
+    turn = 4 * (w * z)  # 1 - rho²
+    zero = jnp.zeros(shape)
+    rest1, rest2 = one.rest, two.rest
+
+    def step(carry: Any, block: Any) -> tuple[Any, None]:
+        series, gaps, power, before, even, odd, odd_far = carry
+        terms = _terms(block)
+        for (n, a, b, g, h), (m, a2, b2, g2, h2) in zip(terms[0::2], terms[1::2], strict=True):
+            product, product2, power2 = a * b, a2 * b2, power * c
+            series = Series(
+                series.cosine + (product * power + product2 * power2),
+                series.slope + (n * product * before + m * product2 * power),
+                series.euler + (g * h * power + g2 * h2 * power2),
+            )
+            inside = jnp.where(n > 0, 1.0, 0.0)  # the constant polynomial is the mean
+            p, q = a * rest2, b * rest1
+            together = jnp.square(a2 - b2), jnp.square(a2 * rest2 - b2 * rest1)
+            gaps = Gaps(
+                gaps.apart + jnp.square(a - b) + together[0],
+                gaps.turned + jnp.square(a + b) + together[0],
+                gaps.apart_centred + inside * jnp.square(p - q) + together[1],
+                gaps.turned_centred + inside * jnp.square(p + q) + together[1],
+                gaps.near + (product * even + product2 * odd),
+                gaps.far + (product2 * odd_far - product * even),
+            )
+            even, odd, odd_far = even + turn * power, odd + turn * power2, odd_far - turn * power2
+            power, before = power2 * c, power2
+        return (series, gaps, power, before, even, odd, odd_far), None
+
+    start = Series(zero, zero, zero), Gaps(*[zero] * 6), zero + 1, zero, zero, 2 * w, 2 * z
+    (series, gaps, *_), _ = lax.scan(step, start, _blocks(one, two))
+    both = rest1 * rest2
+    w2, z2 = 0.25 * gaps.apart + 0.5 * gaps.near, 0.25 * gaps.turned + 0.5 * gaps.far
+    # the unit vectors without their means are a/rest1 and b/rest2
+    w3 = (0.25 * (gaps.apart_centred / both) + 0.5 * gaps.near) / both
+    z3 = (0.25 * (gaps.turned_centred / both) + 0.5 * gaps.far) / both
+    return series, Angles((w2, z2, series.cosine), (w3, z3, z3 - w3))
+
+
+def _pairs(one: Features, two: Features, c: Array) -> tuple[Array, tuple[int, ...]]:
+    shape = jnp.broadcast_shapes(c.shape, one.size.shape, two.size.shape)
+    return jnp.broadcast_to(c, shape), shape
+
+
+def _blocks(one: Features, two: Features) -> tuple[Array, ...]:
+    """What a scan goes through, BLOCK polynomials in each step."""
+    parts = (one.unit, two.unit, one.euler, two.euler)
+    count = jnp.arange(len(one.unit), dtype=jnp.float64).reshape(-1, BLOCK)
+    return count, *(v.reshape(-1, BLOCK, *v.shape[1:]) for v in parts)
+
+
+def _terms(block: Any) -> list[tuple[Array, ...]]:
+    return list(zip(*block, strict=True))
