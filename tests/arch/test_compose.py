@@ -230,13 +230,13 @@ def test_table_of_a_block_that_needs_something_before_it() -> None:
 
 
 def test_table_of_one_layer() -> None:
-    power = show.html_table(lnk.RectifiedPower(1.5))
+    power = show.html_of(lnk.RectifiedPower(1.5))
     assert _table(power) == [HEAD, ["", "RectifiedPower", "degree=1.5", "features"]]
 
 
 def test_table_escapes_html(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ("<i>0</i>", "a & b", "<script>", 'x="</td>"')
     monkeypatch.setattr(show, "rows", lambda arch: [row])
-    html = show.html_table(D)
+    html = show.html_of(D)
     assert "<script>" not in html and "&lt;script&gt;" in html and "a &amp; b" in html
     assert _table(html) == [HEAD, list(row)]

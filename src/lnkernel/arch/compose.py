@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.flow import Kind, Place, Row, check_block, inside, walk
 from lnkernel.arch.node import Node, node
-from lnkernel.arch.show import describe, html_table
+from lnkernel.arch.show import describe, html_of
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
 from lnkernel.errors import ArchitectureError
 
@@ -23,7 +23,7 @@ class Serial(Node):
         return f"serial({', '.join(map(repr, self.layers))})"
 
     def _repr_html_(self) -> str:
-        return html_table(self)
+        return html_of(self)
 
 
 @node
@@ -38,7 +38,7 @@ class Parallel(Node):
         return f"parallel({', '.join(map(repr, self.branches))})"
 
     def _repr_html_(self) -> str:
-        return html_table(self)
+        return html_of(self)
 
 
 def serial(*layers: Node) -> Serial:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from functools import singledispatch
 
 from lnkernel.arch.flow import Kind, Place, rows_of, walk
 from lnkernel.arch.node import Node, fields_of
 from lnkernel.errors import ArchitectureError
+from lnkernel.page import html_table
 
 
 def rows(arch: Node) -> list[tuple[str, str, str, str]]:
@@ -19,13 +19,8 @@ def rows(arch: Node) -> list[tuple[str, str, str, str]]:
     return [(here, *describe(layer), place.kind.value) for here, layer, place in steps]
 
 
-def html_table(arch: Node) -> str:
-    head = "".join(f"<th>{title}</th>" for title in ("", "layer", "hyperparameters", "state"))
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows(arch)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def html_of(arch: Node) -> str:
+    return html_table(("", "layer", "hyperparameters", "state"), rows(arch))
 
 
 @singledispatch

@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from jaxtyping import Float64
 
 from lnkernel.errors import InputError
 from lnkernel.finite.comparison.row import HEAD, Row, cells
+from lnkernel.page import html_table
 
 FORMAT = "lnkernel.finite.Comparison 1"
-PAGE = jinja2.Environment(autoescape=True).from_string(
-    "<table><thead><tr>{% for cell in head %}<th>{{ cell }}</th>{% endfor %}</tr></thead><tbody>"
-    "{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}"
-    "</tbody></table>{% for note in notes %}<p>{{ note }}</p>{% endfor %}"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +71,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows = [cells(row, len(self.seeds)) for row in self.rows]
-        return PAGE.render(head=HEAD, rows=rows, notes=self.notes())
+        return html_table(HEAD, rows, self.notes())
 
     def notes(self) -> list[str]:
         """What the table means, in sentences."""
