@@ -14,7 +14,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
 from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
 from lnkernel.errors import KernelOverflowError
-from lnkernel.evaluate.float64.expansion import expand
+from lnkernel.evaluate.float64.expansion import expand, has_series
 from lnkernel.gram import tiled, traced
 from lnkernel.gram.structure import Structure, dissect
 from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
@@ -70,14 +70,20 @@ class _OfPoints:
             return tuple(handed_out(k, was_on) for k in out)
 
     def _program(self, x: Array, x2: Array) -> tiled.Program:
-        expanded = expand(self.arch, x) if x2 is x else expand(self.arch, x, x2)
-        structure, varying = self._dissected if expanded is self.arch else _dissect(expanded)
+        if self._has_series:
+            structure, varying = _dissect(expand(self.arch, *((x,) if x2 is x else (x, x2))))
+        else:
+            structure, varying = self._dissected
         live = _all_live(x) and (x2 is x or _all_live(x2))
         return tiled.Program(structure, varying, self.which, live)
 
     @cached_property
     def _dissected(self) -> tuple[Structure, np.ndarray]:
         return _dissect(self.arch)
+
+    @cached_property
+    def _has_series(self) -> bool:
+        return has_series(self.arch)
 
     @cached_property
     def _centres_input(self) -> bool:

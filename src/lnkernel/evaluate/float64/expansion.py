@@ -36,11 +36,14 @@ STEPS = 4  # lengths are rounded up to powers of 2^(1/4), so that few programs a
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them
 
 
+def has_series(arch: Node) -> bool:
+    """Whether a network has analytic activations."""
+    return any(map(_is_smooth, _parts(arch)))
+
+
 def expand(arch: Node, *inputs: Array) -> Node:
     """`arch`, with the number of terms for these inputs (n, d) in each analytic activation."""
     found = [part for part in _parts(arch) if isinstance(part, Smooth)]
-    if not found:
-        return arch
     lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
     choices = iter([terms_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
 
