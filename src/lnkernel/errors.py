@@ -244,7 +244,7 @@ class ActivationRangeError(LnkernelError, ValueError):
     Traceback (most recent call last):
     ...
     lnkernel.errors.ActivationRangeError: Tanh: its inputs have a standard deviation of 141 ..., and its kernel
-    is computed up to ... Put a LayerNorm before it, or scale the data down.
+    is computed up to 2.83. Put a LayerNorm before it, or scale the data down.
     """
 
     def __init__(self, layer: str, length: float, most: float):

@@ -10,7 +10,7 @@ T = TypeVar("T")
 PATIENCE = 2.0  # seconds until a bar is shown that nobody asked for
 
 
-def counted(items: Sequence[T], wanted: bool | None, unit: str) -> Iterable[T]:
+def show_progress(items: Sequence[T], wanted: bool | None, unit: str) -> Iterable[T]:
     """The items, with a bar that counts them. `wanted`: True, False, or None for long runs only."""
     if wanted is False:
         return items

@@ -74,7 +74,7 @@ def bound(
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
     else:
-        ingredients, certificate = _in_float64(sup, _solved(sup.arch, asked)), None
+        ingredients, certificate = _in_float64(sup, _solve(sup.arch, asked)), None
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
     n = len(data.x)
     value = formula(form, C, lam, n, largest, factor)
@@ -110,7 +110,7 @@ def bound(
 Ingredients = tuple[float, float, float, float, float, float]
 
 
-def _solved(arch: Node, asked: Problem) -> Interpolant:
+def _solve(arch: Node, asked: Problem) -> Interpolant:
     if asked.fit is not None:
         return interpolant_of(asked.fit)
     return interpolant(arch, asked.data, asked.noise)

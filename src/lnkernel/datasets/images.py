@@ -13,7 +13,7 @@ from jaxtyping import Float32
 
 from lnkernel.datasets.utk import PAGE
 from lnkernel.errors import InputError, MissingDataError, MissingPackageError
-from lnkernel.progress import counted
+from lnkernel.progress import show_progress
 
 BACKBONE = "ResNet-18 (torchvision, ImageNet)"
 BATCH = 64
@@ -46,7 +46,9 @@ def extract(images: str | Path, out: str | Path, *, progress: bool = True) -> Pa
             f"Download the aligned and cropped images from {PAGE}",
         )
     features_of = resnet18()
-    parts = [features_of(batch) for batch in counted(_batches(sorted(labelled)), progress, "batch")]
+    parts = [
+        features_of(batch) for batch in show_progress(_batches(sorted(labelled)), progress, "batch")
+    ]
     ages, groups = zip(*(labelled[path] for path in sorted(labelled)), strict=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     partly = target.with_suffix(".part")

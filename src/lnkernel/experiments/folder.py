@@ -17,7 +17,7 @@ import numpy as np
 from lnkernel.experiments.machine import hardware, versions
 from lnkernel.experiments.tables import Rows, format_csv, format_json, plain
 from lnkernel.finite.training.fingerprint import digest
-from lnkernel.progress import counted
+from lnkernel.progress import show_progress
 from lnkernel.version import __version__
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Folder:
 
     def each(self, items: Sequence[T], unit: str) -> Iterable[T]:
         """The items, with a bar that counts them if bars are wanted."""
-        return counted(items, self.progress, unit)
+        return show_progress(items, self.progress, unit)
 
     def write(self, name: str, text: str) -> Path:
         """A text file of the folder, whole or not at all."""

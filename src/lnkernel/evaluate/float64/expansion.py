@@ -1,7 +1,7 @@
 """How many Hermite polynomials the activations of a network need for given inputs.
 
 A kernel of given inputs is computed with as few as suffice. The longer the vectors before an activation,
-the more it takes; where MOST are not enough, it is refused.
+the more it takes. Where the largest choice does not suffice, the inputs are refused.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ def has_series(arch: Node) -> bool:
 
 def expand(arch: Node, *inputs: Array) -> Node:
     """`arch`, with the number of terms for these inputs (n, d) in each analytic activation."""
-    found = [part for part in _parts(arch) if isinstance(part, Smooth)]
+    # as plain numbers, by which the choices are remembered
+    found = [jax.tree.map(float, part) for part in _parts(arch) if isinstance(part, Smooth)]
     lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
     choices = iter([terms_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
 
-    def chosen(part: Any) -> Any:
+    def choose(part: Any) -> Any:
         return Expanded(part, next(choices)) if isinstance(part, Smooth) else part
 
-    made: Node = jax.tree.map(chosen, arch, is_leaf=_is_smooth)
+    made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
     return made
 
 

@@ -20,7 +20,7 @@ from lnkernel.finite.comparison.width import Task, as_columns, as_spread, compar
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
 from lnkernel.gp.posterior import concrete_posterior
-from lnkernel.progress import counted
+from lnkernel.progress import show_progress
 from lnkernel.types import MorePoints, Points, Targets
 
 
@@ -96,7 +96,7 @@ def compare(
         precision,
         None if progress else progress,
     )
-    rows = [compare_at_width(task, width) for width in counted(chosen, progress, "width")]
+    rows = [compare_at_width(task, width) for width in show_progress(chosen, progress, "width")]
     exponent, error = _fit_exponent(rows, float(np.finfo(precision).eps))
     return Comparison(
         rows=rows,

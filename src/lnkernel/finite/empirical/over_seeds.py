@@ -15,7 +15,7 @@ from lnkernel.finite.build import Network, network
 from lnkernel.finite.empirical.estimate import Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.arguments import precision_of
-from lnkernel.progress import counted
+from lnkernel.progress import show_progress
 from lnkernel.types import Inputs, MorePoints, Points
 
 
@@ -76,7 +76,7 @@ def over_networks(
     chosen = as_seeds(seeds, at_least=2)
 
     def samples() -> Iterator[np.ndarray]:
-        for seed in counted(chosen, progress, "networks"):
+        for seed in show_progress(chosen, progress, "networks"):
             yield matrix(network(arch, points[0].shape[1], width, rngs=seed, dtype=dtype))
 
     with jax.enable_x64(precision_of(dtype) == np.float64):
