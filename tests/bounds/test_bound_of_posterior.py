@@ -80,7 +80,7 @@ def test_a_factor_in_single_precision_goes_on_working(monkeypatch: pytest.Monkey
 def test_the_gram_matrix_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    def show_progress(program: Any, x: Any) -> Any:
+    def counted(program: Any, x: Any) -> Any:
         made.append(len(x))
         return symmetric(program, x)
 
