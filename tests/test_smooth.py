@@ -197,22 +197,51 @@ def test_derivatives() -> None:
 def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     arch = lnk.mlp(activation=lnk.Tanh(), W_std=1.2)
     chosen, asked = np.asarray(lnk.ntk(arch)(X[:40])), []
-    right = expansion.terms_for
+    right = expansion.choice_for
 
-    def twice(layer: lnk.Smooth, length: float) -> int:
-        asked.append(2 * right(layer, length))
-        return asked[-1]
+    def twice(layer: lnk.Smooth, length: float) -> expansion.Choice:
+        asked.append(2 * right(layer, length).terms)
+        return expansion.Choice(asked[-1], None)
 
-    monkeypatch.setattr(expansion, "terms_for", twice)
+    monkeypatch.setattr(expansion, "choice_for", twice)
     more = np.asarray(lnk.ntk(arch)(X[:40]))
     assert len(asked) == 2 and distance(chosen, more, np.diagonal(more)) < 1e-15
 
 
 def test_too_few_terms_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No number rather than a wrong one: so it is inside a program, where nothing can be raised."""
-    monkeypatch.setattr(expansion, "terms_for", lambda layer, r: 32)
+    monkeypatch.setattr(expansion, "choice_for", lambda layer, r: expansion.Choice(32, None))
     with pytest.raises(lnk.errors.KernelOverflowError):
         lnk.ntk(lnk.serial(D, lnk.Tanh(), D))(X[:3])
+
+
+def test_a_small_angle_that_arises_inside_is_computed_with_care() -> None:
+    """Short inputs are far apart, but behind the bias they are close: what ReLU then makes of them."""
+    x = np.concatenate([X[:60], 1e-3 * X[:5]])
+    arch = lnk.serial(D, lnk.Tanh(), D, lnk.Relu(), D)
+    quick, careful = lnk.ntk(arch)(x), lnk.ntk(arch)(x[60:])
+    assert distance(quick[60:, 60:], careful, np.diagonal(careful)) < 1e-15
+    assert careful[0, 1] == pytest.approx(float(oracle.kernels(arch, x[60], x[61])[1]), rel=2e-15)
+
+
+# ---------------------------------------------------------------- tables behind a norm
+
+
+@pytest.mark.parametrize("act", ALL, ids=repr)
+def test_tables_are_the_series(act: lnk.Smooth, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a norm without eps; with a ReLU behind, to which a lost digit of a small angle would be 1e-8."""
+    x = np.concatenate([X[:20], X[:4] + 1e-9 * X[4:8], X[:3] + 1e-14, -1.3 * X[:4], 1e-3 * X[:4]])
+    norm = lnk.LayerNorm(scale=True, bias=True)
+    arch = lnk.serial(D, norm, act, lnk.LayerNorm(), D, lnk.Relu(), D, act, lnk.RMSNorm(), D)
+    tables = lnk.kernels(arch)(x)
+    right = expansion.choice_for
+    monkeypatch.setattr(
+        expansion, "choice_for", lambda layer, r: right(layer, r)._replace(degrees=None)
+    )
+    series = lnk.kernels(arch)(x)
+    for one, two in zip(tables, series, strict=True):
+        assert not np.array_equal(one, two)  # computed in two ways
+        assert distance(one, two, np.diagonal(two)) < 4e-15
 
 
 # ---------------------------------------------------------------- finite networks, names

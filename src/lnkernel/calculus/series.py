@@ -30,6 +30,7 @@ class Expanded(Elementwise):
 
     layer: Smooth
     terms: int = static()
+    degrees: tuple[int, int] | None = static(default=None)  # of tables, where all lengths are equal
 
 
 @traits.register
@@ -38,7 +39,13 @@ def _(layer: Expanded) -> Traits:
 
 
 @special
-def hermite_series(num: Arithmetic, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+def hermite_series(
+    num: Arithmetic,
+    layer: Smooth,
+    cov: Covariance,
+    terms: int,
+    degrees: tuple[int, int] | None = None,
+) -> Dual:
     """the Hermite series of an analytic activation."""
     raise NotImplementedError
 
@@ -50,4 +57,4 @@ def _(layer: Smooth, cov: Covariance, num: Arithmetic) -> Dual:
 
 @dual.register
 def _(layer: Expanded, cov: Covariance, num: Arithmetic) -> Dual:
-    return hermite_series(num, layer.layer, cov, layer.terms)
+    return hermite_series(num, layer.layer, cov, layer.terms, layer.degrees)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
+from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
@@ -46,28 +47,35 @@ def expand(arch: Node, *inputs: Array) -> Node:
     # as plain numbers, by which the choices are remembered
     found = [jax.tree.map(float, part) for part in _parts(arch) if isinstance(part, Smooth)]
     lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
-    choices = iter([terms_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
+    choices = iter([choice_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
 
     def choose(part: Any) -> Any:
-        return Expanded(part, next(choices)) if isinstance(part, Smooth) else part
+        return Expanded(part, *next(choices)) if isinstance(part, Smooth) else part
 
     made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
     return made
 
 
-def terms_for(layer: Smooth, length: float) -> int:
+class Choice(NamedTuple):
+    """How many Hermite polynomials, and of which degrees the tables are that replace them."""
+
+    terms: int
+    degrees: Parity | None
+
+
+def choice_for(layer: Smooth, length: float) -> Choice:
     """The least choice that suffices for vectors of up to this length."""
     step = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
-    found = _terms(layer, step)
+    found = _choice(layer, step)
     if found is None:
-        least = next((s for s in range(step - 1, -6 * STEPS, -1) if _terms(layer, s)), None)
+        least = next((s for s in range(step - 1, -6 * STEPS, -1) if _choice(layer, s)), None)
         most = 0.0 if least is None else 2.0 ** (least / STEPS)
         raise ActivationRangeError(type(layer).__name__, length, most)
     return found
 
 
 @lru_cache(maxsize=1024)
-def _terms(layer: Smooth, step: int) -> int | None:
+def _choice(layer: Smooth, step: int) -> Choice | None:
     x, weights = nodes_and_weights(KNOWN)
     with jax.enable_x64(True):
         phi = function_of(layer)
@@ -78,7 +86,8 @@ def _terms(layer: Smooth, step: int) -> int | None:
         return None
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
-    return next((n for n in CHOICES if left[n] < ENOUGH), None)
+    terms = next((n for n in CHOICES if left[n] < ENOUGH), None)
+    return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])))
 
 
 def _is_smooth(part: Any) -> bool:
@@ -119,7 +128,9 @@ class Probe(Float64):
 
 
 @hermite_series.register
-def _(num: Probe, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+def _(
+    num: Probe, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
+) -> Dual:
     r = jnp.maximum(num.sqrt(cov.first.q), SHORTEST)
     num.lengths.append(float(jnp.max(r)))
     x, weights = nodes_and_weights(2)

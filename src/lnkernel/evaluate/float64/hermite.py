@@ -24,8 +24,10 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.state import Mean
+from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.hermite_tables import Parity, tabulated
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
 # up to 2 pi/0.05 = 126; poles of phi(ru) at a distance of 0.3 leave an error of 4e-17.
@@ -81,9 +83,17 @@ def features(layer: Smooth, length: Array, terms: int) -> Features:
 
 
 @hermite_series.register
-def _(num: Float64, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+def _(
+    num: Float64, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
+) -> Dual:
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
-    one, two = (features(layer, r, terms) for r in (r1, r2))
+    one = features(layer, r1, terms)
+    if degrees is not None and known_zero(cov.e) and jnp.ndim(r1) == 0:
+        made = tabulated(
+            one.unit, one.euler, one.size, cov, degrees, function_of(layer).vanishes
+        )
+        return made._replace(derivative=lambda: (made.slope, one.size / r1, one.size / r1))
+    two = features(layer, r2, terms)
     series, angles = _sum_quickly(one, two, cov) if num.quick else _sum_carefully(one, two, cov)
     alive = (cov.first.live, cov.second.live) if function_of(layer).vanishes else (True, True)
     first, second = (
@@ -168,9 +178,10 @@ def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series,
 
 
 def _with_gap(c: Array) -> tuple[Array, Array, Array]:
+    """Both are NaN, so that no rule takes the angle for an obtuse one and goes on with the other."""
     w, z = 0.5 - 0.5 * c, 0.5 + 0.5 * c
-    w = jnp.where((w > DELICATE) & (z > DELICATE), w, jnp.nan)
-    return w, z, c
+    good = (w > DELICATE) & (z > DELICATE)
+    return jnp.where(good, w, jnp.nan), jnp.where(good, z, jnp.nan), c
 
 
 def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
