@@ -22,11 +22,14 @@ from jax import Array, lax
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.state import Mean
 from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64 import closed
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.gaps import with_gap
 from lnkernel.evaluate.float64.hermite_tables import Parity, tabulated
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
@@ -34,7 +37,6 @@ from lnkernel.evaluate.float64.hermite_tables import Parity, tabulated
 SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
-DELICATE = 2.0**-8  # angles below which the quick way leaves a pair to the careful one
 BLOCK = 8  # polynomials in one step of a loop: numbers of pairs are read and written once for all
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
 
@@ -87,15 +89,17 @@ def _(
     num: Float64, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
 ) -> Dual:
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
-    one = features(layer, r1, terms)
+    phi = function_of(layer)
     if degrees is not None and known_zero(cov.e) and jnp.ndim(r1) == 0:
-        made = tabulated(
-            one.unit, one.euler, one.size, cov, degrees, function_of(layer).vanishes
-        )
+        one = features(layer, r1, terms)
+        made = tabulated(one.unit, one.euler, one.size, cov, degrees, phi.vanishes)
         return made._replace(derivative=lambda: (made.slope, one.size / r1, one.size / r1))
-    two = features(layer, r2, terms)
+    form = form_of(layer, num)
+    if form is not None:
+        return closed.dual(form, cov, num)
+    one, two = (features(layer, r, terms) for r in (r1, r2))
     series, angles = _sum_quickly(one, two, cov) if num.quick else _sum_carefully(one, two, cov)
-    alive = (cov.first.live, cov.second.live) if function_of(layer).vanishes else (True, True)
+    alive = (cov.first.live, cov.second.live) if phi.vanishes else (True, True)
     first, second = (
         Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
         for side, live in zip((one, two), alive, strict=True)
@@ -174,14 +178,7 @@ def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series,
     start = Series(zero, zero, zero), zero + 1, zero
     (series, *_), _ = lax.scan(step, start, _blocks(one, two))
     centred = (series.cosine - one.unit[0] * two.unit[0]) / (one.rest * two.rest)
-    return series, Angles(*(_with_gap(cosine) for cosine in (series.cosine, centred)))
-
-
-def _with_gap(c: Array) -> tuple[Array, Array, Array]:
-    """Both are NaN, so that no rule takes the angle for an obtuse one and goes on with the other."""
-    w, z = 0.5 - 0.5 * c, 0.5 + 0.5 * c
-    good = (w > DELICATE) & (z > DELICATE)
-    return jnp.where(good, w, jnp.nan), jnp.where(good, z, jnp.nan), c
+    return series, Angles(*(with_gap(cosine) for cosine in (series.cosine, centred)))
 
 
 def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:

@@ -97,7 +97,9 @@ def _sums(square: Array, euler: Array, parity: int, degree: int, y: Array) -> Su
         return Sums(0.0, 0.0, 0.0)
     parts = square[parity::2], square[parity::2], euler[parity::2]
     tables = (
-        jnp.sum(table * part, axis=1)  # float64 on every machine, which a product of matrices is not
+        jnp.sum(
+            table * part, axis=1
+        )  # float64 on every machine, which a product of matrices is not
         for table, part in zip(bases(len(square), parity, degree), parts, strict=True)
     )
     return Sums(*(chebyshev(table, y) for table in tables))

@@ -45,9 +45,7 @@ def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
 
 
 @hermite_series.register
-def _(
-    num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None
-) -> Dual:
+def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
     """Behind a normalisation without eps all lengths are one and the same number."""
     q = as_term(cov.first.q)
     if not (q.whole and q.power == 0):

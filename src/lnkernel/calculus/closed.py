@@ -1,0 +1,246 @@
+r"""Duals in closed form, at vectors of any length. `lnkernel.calculus.forms` has the formulas.
+
+An activation is the orthogonal sum of its mean feature, its odd part and the rest, its even part. The kernels of these
+parts, written in $|\rho|$, have positive Taylor coefficients. So each part has a well-conditioned angle, which
+`lnkernel.calculus.twin` gives to all its digits, and `orthogonal_sum` puts them together.
+
+With a noise of variance $s^2$ on every coordinate, lengths enter by $\alpha = r/\sqrt{q + s^2}$ and
+$\beta = s/\sqrt{q + s^2}$, of which nothing overflows, and pairs by $a = \alpha_1\alpha_2$, $x = a\rho$ and
+$y^2 = 1 - x^2 = \beta_1^2 + \alpha_1^2\beta_2^2 + 4a^2wz$.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.state import Mean
+from lnkernel.calculus.twin import Elementary, OfTwins, Twin
+from lnkernel.check import known_zero
+
+
+class Side(NamedTuple):
+    """One input, by its length: r, alpha and beta."""
+
+    r: Any
+    alpha: Any
+    beta: Any
+
+
+class Pair(NamedTuple):
+    """Two inputs and the angle between them; all are plain numbers, or all are twins."""
+
+    first: Side
+    second: Side
+    apart: Any  # r1 - r2
+    w: Any
+    z: Any
+    c: Any
+
+    @property
+    def product(self) -> Any:
+        return self.first.alpha * self.second.alpha
+
+    def cosine_square(self) -> Any:
+        """y² = 1 - (a rho)², a sum of positive terms."""
+        one, two, a = self.first, self.second, self.product
+        own = one.beta * one.beta + (one.alpha * one.alpha) * (two.beta * two.beta)
+        return own + (a * a) * (4 * (self.w * self.z))
+
+
+Kernel = Callable[[Elementary, Pair], Any]
+Ends = tuple[Number, Number]
+
+
+class Form:
+    r"""The formulas of one activation, each a method.
+
+    A part's kernel comes without `scale`, a factor of each input: $E = \sqrt{scale_1 scale_2}\,kernel$.
+    """
+
+    noise: float = 1.0  # s²
+    vanishes: bool = True  # at 0
+    has_odd: bool = True
+    has_even: bool = True
+    has_mean: bool = True
+    odd_is_linear: bool = False  # the odd part is u/2, which changes no angle
+
+    def scale(self, num: Arithmetic, side: Side) -> Number:
+        return num.real(1.0)
+
+    def mean(self, num: Arithmetic, side: Side) -> Number:
+        r"""$E\,\phi$."""
+        raise NotImplementedError
+
+    def odd(self, of: Elementary, pair: Pair) -> Any:
+        """The kernel of the odd part, for rho >= 0."""
+        raise NotImplementedError
+
+    def even(self, of: Elementary, pair: Pair) -> Any:
+        """The kernel of the even part without its mean, for rho >= 0."""
+        raise NotImplementedError
+
+    def derivative(self, num: Arithmetic, pair: Pair) -> Number:
+        r"""$E[\phi'(u)\phi'(v)]$."""
+        raise NotImplementedError
+
+    def slope(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
+        r"""$r_1 r_2\,E[\phi'(u)\phi'(v)]/(r_1' r_2')$, from the lengths r'."""
+        one, two = (
+            num.divide(side.r, r)
+            for side, r in zip((pair.first, pair.second), lengths, strict=True)
+        )
+        return one * self.derivative(num, pair) * two
+
+    def euler(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
+        r"""$E[u\phi'(u)\,v\phi'(v)]/(r_1' r_2')$."""
+        raise NotImplementedError
+
+
+class Inputs(NamedTuple):
+    """A pair, with what is known of its lengths."""
+
+    pair: Pair
+    alphas_apart: Number
+    betas_apart: Number
+
+
+def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
+    """The dual of an activation with these formulas."""
+    given = read(form, cov, num)
+    pair = given.pair
+    parts = []
+    if form.has_odd:
+        parts.append(
+            _linear(num, cov) if form.odd_is_linear else _part(num, form, True, given, cov)
+        )
+    if form.has_even:
+        parts.append(_part(num, form, False, given, cov))
+    centred = parts[0] if len(parts) == 1 else orthogonal_sum(num, parts)[0]
+    total, mean = centred, None
+    if form.has_mean:
+        line = _line(num, form, pair, cov)
+        total = orthogonal_sum(num, [centred, line])[0]
+        shares = (
+            num.sqrt(num.divide(part.q, whole.q))
+            for part, whole in ((line.first, total.first), (line.second, total.second))
+        )
+        mean = Mean(*shares, line.e)
+    return assembled(form, num, pair, total, mean, centred)
+
+
+def assembled(
+    form: Form,
+    num: Arithmetic,
+    pair: Pair,
+    total: Covariance,
+    mean: Mean | None,
+    centred: Covariance,
+) -> Dual:
+    """The dual of images with these covariances."""
+    lengths = num.sqrt(total.first.q), num.sqrt(total.second.q)
+    return Dual(
+        total=total,
+        mean=mean,
+        slope=form.slope(num, pair, lengths),
+        euler=form.euler(num, pair, lengths),
+        derivative=lambda: (form.derivative(num, pair),),
+        centred=centred,
+    )
+
+
+def read(form: Form, cov: Covariance, num: Arithmetic) -> Inputs:
+    """The numbers that the formulas are made of."""
+    spread = num.real(form.noise)
+    one, two = (
+        Side(num.sqrt(length.q), soft.ratio, num.divide(num.sqrt(spread), soft.norm))
+        for length in (cov.first, cov.second)
+        for soft in [num.softened(length.q, spread)]
+    )
+    if known_zero(cov.e):
+        zero = cov.e
+        return Inputs(Pair(one, two, zero, cov.w, cov.z, cov.c), zero, zero)
+    if cov.e is None:
+        alphas, apart = one.alpha - two.alpha, one.r - two.r
+    else:
+        crossed = one.alpha * two.beta + one.beta * two.alpha
+        alphas = num.divide(cov.e * (crossed * crossed), one.alpha + two.alpha)
+        apart = cov.e * (one.r + two.r)
+    betas = -num.divide(alphas * (one.alpha + two.alpha), one.beta + two.beta)
+    return Inputs(Pair(one, two, apart, cov.w, cov.z, cov.c), alphas, betas)
+
+
+def _linear(num: Arithmetic, cov: Covariance) -> Covariance:
+    quarter = num.real(0.25)
+    first, second = (dataclasses.replace(x, q=quarter * x.q) for x in (cov.first, cov.second))
+    return cov.with_lengths(first, second, cov.e)
+
+
+def _line(num: Arithmetic, form: Form, pair: Pair, cov: Covariance) -> Covariance:
+    """The mean features: two vectors on one line, in one direction."""
+    ends = tuple(form.mean(num, side) for side in (pair.first, pair.second))
+    alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
+    first, second = (Length(m * m, live) for m, live in zip(ends, alive, strict=True))
+    return Covariance(first, second, 0.0, 1.0, 1.0, _difference(num, ends, cov.e), True)
+
+
+def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance) -> Covariance:
+    r"""One part. With its kernel $k$ and $d_i = k_{ii} - k_{12}$,
+
+        w' = (k_12 (d_1 + d_2) + d_1 d_2)/(2 sqrt(k_11 k_22) (sqrt(k_11 k_22) + k_12)),
+
+    in which errors of the lengths cancel to second order where the inputs are close.
+    """
+    kernel = form.odd if odd else form.even
+    acute = cov.acute
+    pair = given.pair
+    near = pair._replace(
+        w=num.where(acute, pair.w, pair.z),
+        z=num.where(acute, pair.z, pair.w),
+        c=num.where(acute, pair.c, -1 * pair.c),
+    )
+    of = OfTwins(num)
+    one = kernel(of, _equal_and_not(near, given, first=True))
+    two = kernel(of, _equal_and_not(near, given, first=False))
+    both = one.other
+    root = num.sqrt(one.one) * num.sqrt(two.one)
+    least = both * (one.gap + two.gap) + one.gap * two.gap
+    w = 0.5 * num.divide(num.divide(least, root), root + both)
+    z, c = 1 - w, num.divide(both, root)
+    if odd:
+        w, z = num.where(acute, w, z), num.where(acute, z, w)
+        c = num.where(acute, c, -1 * c)
+    first, second = (
+        Length(form.scale(num, side) * end.one, old.live)
+        for side, end, old in ((pair.first, one, cov.first), (pair.second, two, cov.second))
+    )
+    lengths = num.sqrt(first.q), num.sqrt(second.q)
+    return Covariance(first, second, w, z, c, _difference(num, lengths, cov.e), not odd)
+
+
+def _difference(num: Arithmetic, ends: Any, before: Number) -> Number:
+    if known_zero(before):
+        return before
+    return num.divide(ends[0] - ends[1], ends[0] + ends[1])
+
+
+def _equal_and_not(pair: Pair, given: Inputs, first: bool) -> Pair:
+    """One input with itself, and with the other."""
+    own, other = (pair.first, pair.second) if first else (pair.second, pair.first)
+    zero = 0.0 * pair.w
+    sign = 1 if first else -1
+    fixed = Side(*(Twin(x, x, zero) for x in own))
+    gaps = sign * pair.apart, sign * given.alphas_apart, sign * given.betas_apart
+    moving = Side(*(Twin(x, y, gap) for x, y, gap in zip(own, other, gaps, strict=True)))
+    return Pair(
+        fixed,
+        moving,
+        Twin(zero, gaps[0], -1 * gaps[0]),
+        Twin(zero, pair.w, -1 * pair.w),
+        Twin(1 + zero, pair.z, pair.w),
+        Twin(1 + zero, pair.c, 2 * pair.w),
+    )

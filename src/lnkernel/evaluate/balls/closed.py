@@ -1,0 +1,123 @@
+"""Closed forms of activations in balls, and along a ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flint import arb
+
+from lnkernel.arch.smooth import Smooth
+from lnkernel.calculus import elementary
+from lnkernel.calculus.closed import closed_dual
+from lnkernel.calculus.covariance import Covariance
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.forms import form_of
+from lnkernel.calculus.series import hermite_series
+from lnkernel.evaluate.balls.arithmetic import BallOperations, Balls
+from lnkernel.evaluate.balls.numbers import Ball, balls, elementwise, lower_end, upper_end
+from lnkernel.evaluate.balls.on_ray import NONE, ZERO, Jet, OnRay, is_zero
+from lnkernel.evaluate.balls.ray import Ray
+
+_arcsine = elementwise(lambda sine, cosine: arb.atan2(sine, cosine), 2)
+_falling = elementwise(lambda x: (-x).exp(), 1)
+_fallen = elementwise(lambda x: -((-x).expm1()), 1)
+
+
+@hermite_series.register
+def _(num: BallOperations, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
+    """Where there is a closed form."""
+    form = form_of(layer, num)
+    if form is None:
+        return hermite_series.dispatch(object)(num, layer, cov, terms)
+    return closed_dual(form, cov, num)
+
+
+@elementary.circle.register
+def _(num: BallOperations) -> arb:
+    return 2 * arb.pi()
+
+
+@elementary.sine_and_cosine.register
+def _(num: BallOperations, x: Any) -> tuple[arb, arb]:
+    sine, cosine = balls(x).sin_cos()
+    return sine, cosine
+
+
+@elementary.arcsine.register
+def _(num: Balls, sine: Ball, cosine: Ball) -> Ball:
+    return _arcsine(sine, cosine)
+
+
+@elementary.falling.register
+def _(num: Balls, x: Ball) -> Ball:
+    return _falling(x)
+
+
+@elementary.fallen.register
+def _(num: Balls, x: Ball) -> Ball:
+    return _fallen(x)
+
+
+# ---------------------------------------------------------------- along a ray
+# Where the argument vanishes like a power of the length, so does the function: x times a factor.
+
+
+@elementary.arcsine.register
+def _(num: Ray, sine: Any, cosine: Any) -> Any:
+    return _with_factor(num, sine, _arcsine_factor, _arcsine_factor_slope)
+
+
+@elementary.fallen.register
+def _(num: Ray, x: Any) -> Any:
+    return _with_factor(num, x, _fallen_factor, _fallen_factor_slope)
+
+
+@elementary.falling.register
+def _(num: Ray, x: Any) -> Any:
+    if is_zero(x):
+        return arb(1)
+    flat = num.lifted(x).flat()
+    made = _jet(flat, lambda v: (-v).exp(), lambda v: -((-v).exp()))
+    return OnRay(made, NONE, NONE, num.box)
+
+
+def _with_factor(
+    num: Ray, x: Any, factor: Callable[[arb], arb], slope: Callable[[arb], arb]
+) -> Any:
+    if is_zero(x):
+        return ZERO
+    x = num.lifted(x)
+    return x * OnRay(_jet(x.flat(), factor, slope), NONE, NONE, num.box)
+
+
+def _jet(flat: Jet, f: Callable[[arb], arb], derivative: Callable[[arb], arb]) -> Jet:
+    """f of a function that is not negative; f and its derivative are monotone, so the ends enclose them."""
+    value = flat.value.nonnegative_part() if not flat.value >= 0 else flat.value
+    ends = lower_end(value), upper_end(value)
+    ranges = [g(ends[0]).union(g(ends[1])) for g in (f, derivative)]
+    return Jet(ranges[0], ranges[1] * flat.slope)
+
+
+def _arcsine_factor(v: arb) -> arb:
+    if v.is_zero():
+        return arb(1)
+    return v.asin() / v if v < 1 else arb.pi() / 2
+
+
+def _arcsine_factor_slope(v: arb) -> arb:
+    if v.is_zero():
+        return arb(0)
+    if not v < 1:
+        return arb.pos_inf()
+    return (v / (1 - v * v).sqrt() - v.asin()) / (v * v)
+
+
+def _fallen_factor(v: arb) -> arb:
+    return arb(1) if v.is_zero() else arb(0) if not v.is_finite() else -((-v).expm1()) / v
+
+
+def _fallen_factor_slope(v: arb) -> arb:
+    if v.is_zero():
+        return arb(-0.5)
+    return arb(0) if not v.is_finite() else ((-v).exp() * (1 + v) - 1) / (v * v)
