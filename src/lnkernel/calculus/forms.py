@@ -133,8 +133,8 @@ class GaussianForm(Form):
 
 
 class SineForm(Form):
-    r"""$\sin(\omega u + c)$: with $p = e^{-\omega^2|u-v|^2/4}$ (mean squares) and $t = 1 - e^{-\omega^2 r_1 r_2\rho}$ the
-    odd part has the kernel $\frac12\cos^2 c\;p^2\,t\,(2-t)$, the even one $\frac12\sin^2 c\;p^2 t^2$."""
+    r"""$\sin(\omega u + c)$: with $p = e^{-\omega^2 E(u-v)^2/4}$ and $t = 1 - e^{-\omega^2 r_1 r_2\rho}$ the odd part
+    has the kernel $\frac12\cos^2 c\;p^2\,t\,(2-t)$, the even one $\frac12\sin^2 c\;p^2 t^2$."""
 
     def __init__(self, omega: Number, sine: Number, cosine: Number):
         self.omega, self.sine, self.cosine = omega, sine, cosine

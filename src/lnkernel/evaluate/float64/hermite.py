@@ -26,8 +26,8 @@ from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.state import Mean
 from lnkernel.check import known_zero
-from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64 import closed
+from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import with_gap
 from lnkernel.evaluate.float64.hermite_tables import Parity, tabulated
