@@ -14,6 +14,7 @@ from lnkernel.arch.homogeneous import (
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -29,9 +30,11 @@ from lnkernel.arch.smooth import (
 
 __all__ = [
     "Abs",
+    "Clip",
     "Cos",
     "Dense",
     "Elementwise",
+    "Elu",
     "Erf",
     "Gaussian",
     "Gelu",
@@ -42,10 +45,12 @@ __all__ = [
     "LeakyRelu",
     "Node",
     "Parallel",
+    "Piecewise",
     "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",
     "Relu",
+    "Selu",
     "Serial",
     "Sigmoid",
     "Silu",

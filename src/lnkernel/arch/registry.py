@@ -16,6 +16,7 @@ from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPowe
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 
 Builder = TypeVar("Builder", bound=Callable[..., Node])
@@ -50,6 +51,7 @@ def register(builder: Builder) -> Builder:
 for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
+    *(Elu, Selu, Clip),
     *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
 ):
     register(_builder)

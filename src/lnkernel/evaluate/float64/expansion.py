@@ -1,7 +1,7 @@
 """How many Hermite polynomials the activations of a network need for given inputs.
 
 A kernel of given inputs is computed with as few as suffice. The longer the vectors before an activation,
-the more it takes. Where the largest choice does not suffice, the inputs are refused.
+the more it takes. Where the largest choice does not suffice, and where there are kinks, pairs are integrated.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
+from lnkernel.arch.piecewise import Piecewise
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.quadrature import Table, graded_quadrature
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.series import Expanded, hermite_series
 from lnkernel.calculus.state import Mean, at_input
-from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
+from lnkernel.evaluate.float64.integration import integrated
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
@@ -37,33 +40,33 @@ SOME = 64  # inputs that are followed: by their lengths all the others lie betwe
 
 
 def has_series(arch: Node) -> bool:
-    """Whether a network has analytic activations."""
+    """Whether a network has activations that are computed in a way that depends on the inputs."""
     return any(map(_is_smooth, _parts(arch)))
 
 
 def expand(arch: Node, *inputs: Array) -> Node:
-    """`arch`, with the number of terms for these inputs (n, d) in each analytic activation."""
+    """`arch`, with what each of its activations takes for these inputs (n, d)."""
     # as plain numbers, by which the choices are remembered
-    found = [jax.tree.map(float, part) for part in _parts(arch) if isinstance(part, Smooth)]
+    found = [jax.tree.map(float, part) for part in _parts(arch) if _is_smooth(part)]
     lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
-    choices = iter([terms_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
+    rest = iter(zip(found, lengths, strict=True))
 
     def choose(part: Any) -> Any:
-        return Expanded(part, next(choices)) if isinstance(part, Smooth) else part
+        return _prepared(part, *next(rest)) if _is_smooth(part) else part
 
     made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
     return made
 
 
-def terms_for(layer: Smooth, length: float) -> int:
-    """The least choice that suffices for vectors of up to this length."""
-    step = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
-    found = _terms(layer, step)
-    if found is None:
-        least = next((s for s in range(step - 1, -6 * STEPS, -1) if _terms(layer, s)), None)
-        most = 0.0 if least is None else 2.0 ** (least / STEPS)
-        raise ActivationRangeError(type(layer).__name__, length, most)
-    return found
+def _prepared(part: Any, plain: Elementwise, length: float) -> Node:
+    """The activation, ready for vectors of up to this length."""
+    terms = terms_for(plain, length) if isinstance(plain, Smooth) else None
+    return integrated(part, plain, length) if terms is None else Expanded(part, terms)
+
+
+def terms_for(layer: Smooth, length: float) -> int | None:
+    """The least choice that suffices for vectors of up to this length, if there is one."""
+    return _terms(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
 
 
 @lru_cache(maxsize=1024)
@@ -82,7 +85,7 @@ def _terms(layer: Smooth, step: int) -> int | None:
 
 
 def _is_smooth(part: Any) -> bool:
-    return isinstance(part, Smooth)
+    return isinstance(part, Smooth | Piecewise)
 
 
 def _parts(arch: Node) -> list[Any]:
@@ -99,7 +102,7 @@ def _representatives(x: np.ndarray) -> np.ndarray:
 
 
 def _lengths(arch: Node, x: np.ndarray) -> list[float]:
-    """The largest length before each analytic activation, in the order of the data."""
+    """The largest length before each of these activations, in the order of the data."""
     with jax.enable_x64(True):
         num = Probe(needs_range(arch))
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
@@ -118,8 +121,18 @@ class Probe(Float64):
         self.lengths: list[float] = []
 
 
+@graded_quadrature.register
+def _(num: Probe, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
+    return _followed(num, layer, cov)
+
+
 @hermite_series.register
 def _(num: Probe, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+    return _followed(num, layer, cov)
+
+
+def _followed(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
+    """Lengths and means, roughly."""
     r = jnp.maximum(num.sqrt(cov.first.q), SHORTEST)
     num.lengths.append(float(jnp.max(r)))
     x, weights = nodes_and_weights(2)
