@@ -11,6 +11,7 @@ difference are errors of $10^{-16}\sqrt{w'}$ in $w'$, as much as a ReLU behind i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -153,7 +154,7 @@ def integrate_pairs(
     parts = jnp.broadcast_arrays(*one, *two, r1, r2, root_w, root_z)
     shape = parts[0].shape
 
-    @jax.checkpoint  # of a derivative only one pair is kept in memory
+    @partial(jax.checkpoint, prevent_cse=False)  # of a derivative only one pair is kept in memory
     def through(pair: tuple[Array, ...]) -> Pair:
         return _integrate(phi, marks, Side(*pair[:3]), Side(*pair[3:6]), *pair[6:])
 
@@ -178,14 +179,9 @@ def _integrate(
     def at(y: Array) -> Pair:
         return _over_x(phi, marks, one, two, (r1, r2), a, b * y, sign)
 
-    def on_one_line() -> Pair:
-        return at(jnp.zeros(()))
-
-    def in_the_plane() -> Pair:
-        y, weights = gaussian_rule(_meetings(marks, r1, sign * r2) / jnp.where(b > 0, b, 1.0))
-        return jax.tree.map(lambda values: jnp.sum(weights * values), jax.vmap(at)(y))
-
-    return lax.cond(b > 0, in_the_plane, on_one_line)
+    # at angle 0 nothing depends on y, and all splits may lie at 0
+    y, weights = gaussian_rule(_meetings(marks, r1, sign * r2) / jnp.where(b > 0, b, 1.0))
+    return jax.tree.map(lambda values: jnp.sum(weights * values), jax.vmap(at)(y))
 
 
 def _meetings(marks: Marks, r1: Array, r2: Array) -> Array:
