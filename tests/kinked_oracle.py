@@ -1,6 +1,6 @@
 r"""Gaussian expectations of activations with kinks to 40 digits, in closed forms.
 
-Ramps and exponentials on half-lines lead to the orthant probability $L(h, l; \rho) = P(x > h, y > l)$ and its
+Ramps and exponentials on half-lines lead to the orthant probability $L(h, k; \rho) = P(x > h, y > k)$ and its
 moments; an exponential under the integral only shifts the Gaussian. The library integrates over panels.
 """
 
@@ -34,50 +34,50 @@ def beyond(x: mpf, s: mpf) -> mpf:
 
 
 @cache
-def orthant(h: mpf, l: mpf, rho: mpf) -> mpf:
+def orthant(h: mpf, k: mpf, rho: mpf) -> mpf:
     """By Plackett's integral over the correlation, rho = sin t, split towards t = pi/2."""
     if rho == 1:
-        return above(max(h, l))
+        return above(max(h, k))
     if rho == -1:
-        return max(mpf(0), above(h) - above(-l))
+        return max(mpf(0), above(h) - above(-k))
     end = mpmath.asin(rho)
     side = mpf(1) if end >= 0 else mpf(-1)
 
     def integrand(t: mpf) -> mpf:
         c = mpmath.cos(t)
-        return mpmath.exp(-(h * h + l * l - 2 * h * l * mpmath.sin(t)) / (2 * c * c))
+        return mpmath.exp(-(h * h + k * k - 2 * h * k * mpmath.sin(t)) / (2 * c * c))
 
     left, splits = mp.pi / 2, [mpf(0)]
     while left / 3 > mp.pi / 2 - abs(end):
         left /= 3
         splits.append(side * (mp.pi / 2 - left))
     total = mpmath.quad(integrand, [*splits, end], method="gauss-legendre")
-    return above(h) * above(l) + total / (2 * mp.pi)
+    return above(h) * above(k) + total / (2 * mp.pi)
 
 
 class Orthant(NamedTuple):
-    """Moments over x > h, y > l of a pair with unit variances."""
+    """Moments over x > h, y > k of a pair with unit variances."""
 
     one: mpf
     x_above: mpf  # E x
-    ramps: mpf  # E (x - h)(y - l)
+    ramps: mpf  # E (x - h)(y - k)
     product: mpf  # E x y
 
 
-def moments(h: mpf, l: mpf, rho: mpf) -> Orthant:
+def moments(h: mpf, k: mpf, rho: mpf) -> Orthant:
     s = mpmath.sqrt(1 - rho * rho)
-    one = orthant(h, l, rho)
+    one = orthant(h, k, rho)
     spread = (
-        s * mpmath.exp(-(h * h - 2 * rho * h * l + l * l) / (2 * s * s)) / (2 * mp.pi)
+        s * mpmath.exp(-(h * h - 2 * rho * h * k + k * k) / (2 * s * s)) / (2 * mp.pi)
         if s
         else mpf(0)
     )
-    at_h, at_l = density(h) * beyond(l - rho * h, s), density(l) * beyond(h - rho * l, s)
+    at_h, at_l = density(h) * beyond(k - rho * h, s), density(k) * beyond(h - rho * k, s)
     return Orthant(
         one,
         at_h + rho * at_l,
-        (rho + h * l) * one + spread - h * at_l - l * at_h,
-        rho * one + rho * h * at_h + rho * l * at_l + spread,
+        (rho + h * k) * one + spread - h * at_l - k * at_h,
+        rho * one + rho * h * at_h + rho * k * at_l + spread,
     )
 
 
@@ -145,7 +145,11 @@ def elu(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
     return Expectations(
         product=size**2 * (r1 * r2 * right.ramps + alpha * mixed + alpha**2 * below),
         slopes=size**2
-        * (right.one + alpha * sum(slope_and_below(*r) for r in sides) + alpha**2 * both_below(1, 1)),
+        * (
+            right.one
+            + alpha * sum(slope_and_below(*r) for r in sides)
+            + alpha**2 * both_below(1, 1)
+        ),
         euler=size**2
         * (
             r1 * r2 * right.ramps

@@ -1,5 +1,6 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
+from lnkernel.arch.activate import Activate
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
@@ -11,10 +12,12 @@ from lnkernel.arch.homogeneous import (
     RectifiedPower,
     Relu,
 )
+from lnkernel.arch.jumps import Sign, Step
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
+from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -30,6 +33,7 @@ from lnkernel.arch.smooth import (
 
 __all__ = [
     "Abs",
+    "Activate",
     "Clip",
     "Cos",
     "Dense",
@@ -39,6 +43,7 @@ __all__ = [
     "Gaussian",
     "Gelu",
     "GroupNorm",
+    "Hermite",
     "Homogeneous",
     "Identity",
     "LayerNorm",
@@ -46,6 +51,7 @@ __all__ = [
     "Node",
     "Parallel",
     "Piecewise",
+    "Polynomial",
     "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",
@@ -53,10 +59,12 @@ __all__ = [
     "Selu",
     "Serial",
     "Sigmoid",
+    "Sign",
     "Silu",
     "Sin",
     "Smooth",
     "Softplus",
+    "Step",
     "Tanh",
     "mlp",
     "parallel",

@@ -43,7 +43,10 @@ def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) ->
     far = m * gap_odd + (even - m * gap_even)  # where v becomes -v
     spread = even + odd
     size = spread + mean * mean
-    total, rest = jnp.where(acute, near, far + mean * mean) / size, jnp.where(acute, near, far) / spread
+    total, rest = (
+        jnp.where(acute, near, far + mean * mean) / size,
+        jnp.where(acute, near, far) / spread,
+    )
     sign = jnp.where(acute, 1.0, -1.0)
     return Found(
         product=sign * (1 - 2 * total),
@@ -62,7 +65,9 @@ def _chebyshev(rows: list[tuple[float, ...]], root: Array) -> list[Array]:
     t = root * (2 / END) - 1
     zero = jnp.zeros_like(t)
 
-    def step(carry: list[tuple[Array, Array]], block: Array) -> tuple[list[tuple[Array, Array]], None]:
+    def step(
+        carry: list[tuple[Array, Array]], block: Array
+    ) -> tuple[list[tuple[Array, Array]], None]:
         for column in block:
             carry = [
                 (c + 2 * t * one - two, one) for c, (one, two) in zip(column, carry, strict=True)

@@ -25,6 +25,7 @@ from lnkernel.calculus.quadrature import Table, graded_quadrature
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.series import Expanded, hermite_series
 from lnkernel.calculus.state import Mean, at_input
+from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
@@ -60,25 +61,39 @@ def expand(arch: Node, *inputs: Array) -> Node:
 
 def _prepared(part: Any, plain: Elementwise, length: float) -> Node:
     """The activation, ready for vectors of up to this length."""
-    terms = terms_for(plain, length) if isinstance(plain, Smooth) else None
-    return integrated(part, plain, length) if terms is None else Expanded(part, terms)
+    terms = None if function_of(plain).kinks else terms_for(plain, length)
+    if terms is not None:
+        return Expanded(part, terms)
+    try:
+        return integrated(part, plain, length)
+    except ActivationRangeError as problem:
+        most = max(problem.most, _longest_series(plain, length))
+        raise ActivationRangeError(type(plain).__name__, length, most) from None
 
 
-def terms_for(layer: Smooth, length: float) -> int | None:
+def terms_for(layer: Elementwise, length: float) -> int | None:
     """The least choice that suffices for vectors of up to this length, if there is one."""
     return _terms(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
 
 
+def _longest_series(layer: Elementwise, length: float) -> float:
+    """The length up to which the largest choice suffices."""
+    start = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
+    steps = range(min(start, 8 * STEPS), -6 * STEPS, -1)
+    found = None if function_of(layer).kinks else next((s for s in steps if _terms(layer, s)), None)
+    return 0.0 if found is None else 2.0 ** (found / STEPS)
+
+
 @lru_cache(maxsize=1024)
-def _terms(layer: Smooth, step: int) -> int | None:
+def _terms(layer: Elementwise, step: int) -> int | None:
     x, weights = nodes_and_weights(KNOWN)
     with jax.enable_x64(True):
         phi = function_of(layer)
         values = np.asarray(phi.rest(jnp.asarray(2.0 ** (step / STEPS) * x)))
         start = float(phi.at_zero)
-    a = values @ weights
-    if not np.isfinite(a).all():
+    if not np.isfinite(values).all():
         return None
+    a = values @ weights
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
     return next((n for n in CHOICES if left[n] < ENOUGH), None)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lnkernel.arch.activate import Activate, apply_to_each
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.smooth import (
@@ -167,7 +168,7 @@ def _exponential_unit(alpha: Any, u: Array) -> Array:
 @function_of.register
 def _(layer: Clip) -> Function:
     """Shifted by phi(0), the bounds are those of the difference."""
-    start = 0.0
+    start: Any = 0.0
     if not (known(layer.low) and known(layer.high) and layer.low <= 0 <= layer.high):
         start = jnp.clip(0.0, layer.low, layer.high)
     rest = partial(_between, low=layer.low, high=layer.high, start=start)
@@ -176,3 +177,16 @@ def _(layer: Clip) -> Function:
 
 def _between(u: Array, low: Any, high: Any, start: Any) -> Array:
     return jnp.where(u < low, low - start, jnp.where(u > high, high - start, u - start))
+
+
+@function_of.register
+def _(layer: Activate) -> Function:
+    with jax.ensure_compile_time_eval():
+        start = float(layer.fn(jnp.zeros(())))
+    given = layer.derivative
+    return Function(
+        start,
+        lambda u: apply_to_each(layer.fn, u) - start,
+        layer.kinks,
+        derivative=None if given is None else partial(apply_to_each, given),
+    )

@@ -22,7 +22,9 @@ RATIO = 4.0  # of the distances at which integrals are split
 # With neighbours in the ratio 4 the singularity is 5/3 half-lengths away from the middle of each panel, so
 # that n nodes leave 3^-2n: 5e-16.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-COARSE = np.array([-REACH, -5.0, -2.5, 0.0, 2.5, 5.0, REACH])  # such panels resolve the Gaussian itself
+COARSE = np.array(
+    [-REACH, -5.0, -2.5, 0.0, 2.5, 5.0, REACH]
+)  # such panels resolve the Gaussian itself
 
 
 class Marks(NamedTuple):

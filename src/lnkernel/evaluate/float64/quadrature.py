@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from lnkernel.arch.activate import Activate
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
@@ -38,6 +39,7 @@ from lnkernel.evaluate.float64.panels import (
     longest_for,
     marks_of,
 )
+from lnkernel.evaluate.float64.resolution import FASTEST, demand_resolved
 
 
 class Side(NamedTuple):
@@ -63,6 +65,8 @@ class Pair(NamedTuple):
 @graded_quadrature.register
 def _(num: Float64, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
     phi = function_of(layer)
+    if isinstance(layer, Activate):  # a function that nobody has looked at yet
+        demand_resolved(layer, levels)
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
     one, two = (sides_of(phi, r, levels, num.quick) for r in (r1, r2))
     w, z = (jnp.asarray(v, jnp.float64) for v in (cov.w, cov.z))
@@ -98,9 +102,7 @@ def _assembled(
         total=Covariance(
             first, second, pair.w, pair.z, pair.product, _difference(one.size, two.size)
         ),
-        mean=Mean(
-            mean1 / one.size, mean2 / two.size, _difference(jnp.abs(mean1), jnp.abs(mean2))
-        ),
+        mean=Mean(mean1 / one.size, mean2 / two.size, _difference(jnp.abs(mean1), jnp.abs(mean2))),
         slope=pair.slope,
         euler=pair.euler,
         derivative=lambda: (pair.slope, one.size / r1, two.size / r2),
@@ -124,7 +126,7 @@ def _difference(one: Array, two: Array) -> Array:
 
 
 def sides_of(phi: Function, r: Array, levels: int, without_numbers: bool = False) -> Side:
-    """For lengths r of any shape; NaN where they are longer than `levels` reach."""
+    """For lengths r of any shape; NaN where they are longer than `levels` reach, or phi grows too fast."""
     if without_numbers and r.ndim:
         return Side(*[jnp.full(r.shape, jnp.nan)] * 3)
     marks = marks_of(phi, levels)
@@ -132,8 +134,10 @@ def sides_of(phi: Function, r: Array, levels: int, without_numbers: bool = False
     values = phi.rest(r[..., None] * x)
     shift = jnp.sum(weights * values, axis=-1)
     spread = jnp.sqrt(jnp.sum(weights * jnp.square(values - shift[..., None]), axis=-1))
-    size = jnp.sqrt(jnp.square(spread) + jnp.square(shift + phi.at_zero))
-    return Side(jnp.where(r <= longest_for(phi, levels), size, jnp.nan), shift, spread)
+    square = jnp.square(spread) + jnp.square(shift + phi.at_zero)
+    ends = jnp.square(phi(r[..., None] * jnp.array([-REACH, REACH]))) * density(jnp.array(REACH))
+    known = (r <= longest_for(phi, levels)) & (jnp.max(ends, axis=-1) <= FASTEST * square)
+    return Side(jnp.where(known, jnp.sqrt(square), jnp.nan), shift, spread)
 
 
 # ---------------------------------------------------------------- pairs
