@@ -1,8 +1,11 @@
 r"""The dual of a polynomial, as an orthogonal sum of Hermite polynomials, in every number system.
 
-$\sum_j c_j (ru)^j = \sum_n A_n(r)\,h_n(u)$ with $A_n(r) = \frac1{\sqrt{n!}} \sum_j c_j\,\frac{j!}{2^i i!}\,r^j$, where $j = n + 2i$. The part $n$ of a
-pair has lengths $|A_n(r_1)|$ and $|A_n(r_2)|$ and an angle of cosine $\pm\rho^n$. Nothing is divided by a length, and
-only coefficients of different signs can cancel, as they do in $\phi$ itself.
+$\sum_j c_j (ru)^j = \sum_n A_n(r)\,h_n(u)$ with
+
+    A_n(r) = 1/sqrt(n!) sum_j c_j j!/(2^i i!) r^j,   j = n + 2i.
+
+The part $n$ of a pair has lengths $|A_n(r_1)|$ and $|A_n(r_2)|$ and an angle of cosine $\pm\rho^n$.
+Nothing is divided by a length, and only coefficients of different signs can cancel, as they do in $\phi$ itself.
 """
 
 from __future__ import annotations

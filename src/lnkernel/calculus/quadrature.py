@@ -1,6 +1,9 @@
 r"""The dual of an activation with kinks, or of an analytic one on long inputs: by integrals over one pair.
 
-With independent unit Gaussians $x$ and $y$ the pair is $u = r_1(\sqrt z\,x + \sqrt w\,y)$, $v = r_2(\sqrt z\,x - \sqrt w\,y)$,
+With independent unit Gaussians $x$ and $y$ the pair is
+
+    u = r1 (sqrt(z) x + sqrt(w) y),   v = r2 (sqrt(z) x - sqrt(w) y),
+
 and the small angle behind the activation is a sum of squares, $w' = \frac14 E\,(\phi(u)/r_1' - \phi(v)/r_2')^2$.
 """
 

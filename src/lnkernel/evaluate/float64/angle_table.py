@@ -2,8 +2,8 @@ r"""Expectations over pairs of unit length, as functions of the angle: Chebyshev
 
 Behind a normalisation all inputs have length 1, and only the angle is left. Let $m = \min(w, z)$. An even and
 an odd part of $\phi$ do not mix, and where $v$ becomes $-v$, one of them changes its sign, so that acute angles
-suffice. With kinks all functions are analytic in $\sqrt m$ and not in $m$. The gaps $\frac14 E\,(\phi(u) - \phi(v))^2$ are
-tabulated over $m$, and so keep their digits at small angles.
+suffice. With kinks all functions are analytic in $\sqrt m$ and not in $m$. The gaps
+$\frac14 E\,(\phi(u) - \phi(v))^2$ are tabulated over $m$, and so keep their digits at small angles.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 r"""Integrals over pairs, in float64, for any angle and for lengths from 0 to 1e8.
 
-Let $a \ge b$ be the roots of $w$ and $z$. Then $u = r_1(ax + by)$ and $v = \pm r_2(ax - by)$. For each $y$ the integral over
-$x$ is split where $u$ or $v$ crosses a kink, and graded around these places. What is left is a function of
-$y$ that bends only where a kink of $u$ meets one of $v$; there the integral over $y$ is split and graded.
+Let $a \ge b$ be the roots of $w$ and $z$. Then $u = r_1(ax + by)$ and $v = \pm r_2(ax - by)$.
+For each $y$ the integral over $x$ is split where $u$ or $v$ crosses a kink, and graded around these places. What is
+left is a function of $y$ that bends only where a kink of $u$ meets one of $v$; there the integral over $y$ is
+split and graded.
 No narrow scale is left, however small the angle and however long the inputs.
 
 The small angle is an integral over a square, $w' = \frac14 E\,(\phi(u)/r_1' - \phi(v)/r_2')^2$: errors of 1e-16 in the

@@ -42,6 +42,14 @@ def _(num: LeadingTerms, layer: Elementwise, cov: Covariance, levels: int, table
     mean, variance = start + shift, float(weights @ np.square(rest - shift))
     square, steep = variance + mean * mean, float(weights @ np.square(slopes))
     total, rests = Length(square, live=square > 0), Length(variance, live=variance > 0)
+    if square == 0:  # of a zero vector nothing is left, whatever is divided by its length
+        return Dual(
+            Covariance(total, total, 0.0, 1.0, 1.0, 0.0),
+            None,
+            1.0,
+            1.0,
+            derivative=lambda: (steep,),
+        )
     share = mean / math.sqrt(square)
     return Dual(
         total=Covariance(total, total, 0.0, 1.0, 1.0, 0.0),
