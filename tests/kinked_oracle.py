@@ -1,4 +1,4 @@
-r"""Gaussian expectations of activations with kinks to 40 digits, in closed forms.
+r"""Gaussian expectations of activations with kinks, and of polynomials, to 40 digits, in closed forms.
 
 Ramps and exponentials on half-lines lead to the orthant probability $L(h, k; \rho) = P(x > h, y > k)$ and its
 moments; an exponential under the integral only shifts the Gaussian. The library integrates over panels.
@@ -161,7 +161,47 @@ def elu(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
     )
 
 
-FUNCTIONS: dict[str, Callable[..., Expectations]] = {"Clip": clip, "Elu": elu, "Selu": elu}
+# ---------------------------------------------------------------- polynomials
+
+
+def polynomial(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
+    """By Stein's lemma: E u^i v^j = (i - 1) q1 E u^(i-2) v^j + j k E u^(i-1) v^(j-1)."""
+    k = rho * mpmath.sqrt(q1 * q2)
+    if type(layer).__name__ == "Hermite":
+        norm = mpmath.sqrt(mpmath.factorial(layer.degree))
+        # of H_n(x) = 2^(n/2) He_n(sqrt(2) x), which mpmath knows, by its Taylor coefficients
+        taylor = mpmath.taylor(lambda x: mpmath.hermite(layer.degree, x), 0, layer.degree)
+        c = [
+            mpmath.nint(t / mpf(2) ** (mpf(layer.degree + j) / 2)) / norm
+            for j, t in enumerate(taylor)
+        ]
+    else:
+        c = [mpf(x) for x in layer.coefficients]
+
+    @cache
+    def moment(i: int, j: int) -> mpf:
+        if i < 0 or j < 0:
+            return mpf(0)
+        if i == 0:
+            return mpf(1) if j == 0 else (j - 1) * q2 * moment(0, j - 2)
+        return (i - 1) * q1 * moment(i - 2, j) + j * k * moment(i - 1, j - 1)
+
+    pairs = [(a * b, i, j) for i, a in enumerate(c) for j, b in enumerate(c)]
+    return Expectations(
+        product=sum(x * moment(i, j) for x, i, j in pairs),
+        slopes=sum(x * i * j * moment(i - 1, j - 1) for x, i, j in pairs),
+        euler=sum(x * i * j * moment(i, j) for x, i, j in pairs),
+        mean=sum(a * moment(i, 0) for i, a in enumerate(c)),
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., Expectations]] = {
+    "Clip": clip,
+    "Elu": elu,
+    "Selu": elu,
+    "Polynomial": polynomial,
+    "Hermite": polynomial,
+}
 
 
 @cache

@@ -54,6 +54,14 @@ class Activate(Piecewise):
             _check_derivative(self)
             _check_jumps(self)
 
+    def __repr__(self) -> str:
+        """Without the addresses by which Python prints functions."""
+        names = {"fn": self.fn} | (
+            {} if self.derivative is None else {"derivative": self.derivative}
+        )
+        named = [f"{key}={getattr(fn, '__name__', type(fn).__name__)}" for key, fn in names.items()]
+        return f"Activate({', '.join([*named, f'kinks={self.kinks}'])})"
+
 
 def apply_to_each(fn: Callable[[Any], Any], u: jax.Array) -> jax.Array:
     """The function of every number by itself."""
