@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import flint
+import kinked_oracle as kinked
 import mpmath
 import smooth_oracle as smooth
 from mpmath import mp, mpf
@@ -320,8 +321,9 @@ def activation(layer: Any, s: State) -> State:
 
 def smooth_activation(layer: Any, s: State) -> State:
     """The same, with Theta' = Theta E phi' phi' + gamma E u phi'(u) v phi'(v), by quadrature."""
-    pair = smooth.expectations(layer, s.q1, s.q2, s.rho)
-    own1, own2 = (smooth.expectations(layer, q, q, mpf(1)) for q in (s.q1, s.q2))
+    source = smooth if type(layer).__name__ in smooth.FUNCTIONS else kinked
+    pair = source.expectations(layer, s.q1, s.q2, s.rho)
+    own1, own2 = (source.expectations(layer, q, q, mpf(1)) for q in (s.q1, s.q2))
     return State(
         mean1=own1.mean,
         mean2=own2.mean,
@@ -410,7 +412,7 @@ def is_activation(layer: Any) -> bool:
 
 
 def is_smooth(layer: Any) -> bool:
-    return type(layer).__name__ in smooth.FUNCTIONS
+    return type(layer).__name__ in {*smooth.FUNCTIONS, *kinked.FUNCTIONS}
 
 
 def leaves(layer: Any) -> Iterator[Any]:

@@ -17,7 +17,15 @@ import lnkernel as lnk
 DOCS = Path(__file__).parents[1] / "docs"
 CLASSES = {name: cls for name in lnk.__all__ if inspect.isclass(cls := getattr(lnk, name))}
 LAYERS = {name for name, cls in CLASSES.items() if issubclass(cls, lnk.Node)}
-ABSTRACT = {"Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Serial", "Parallel"}
+ABSTRACT = {
+    "Node",
+    "Elementwise",
+    "PositivelyHomogeneous",
+    "Smooth",
+    "Piecewise",
+    "Serial",
+    "Parallel",
+}
 
 
 def tool(name: str) -> ModuleType:

@@ -63,7 +63,7 @@ LAYERS = {
 }
 KERNELS = {"ntk", "nngp", "kernels"}
 TYPES = {
-    *("Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Serial", "Parallel"),
+    *("Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Piecewise", "Serial", "Parallel"),
     *("Kernel", "KernelPair", "Kernels"),
 }
 LAZY = {"Certificate"}  # imported at its first use, with python-flint

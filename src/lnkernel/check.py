@@ -81,6 +81,14 @@ def positive(layer: Any, name: str) -> None:
         _refuse_layer(layer, f"{name} must be positive, got {value}", f"Choose {name} > 0")
 
 
+def ordered(layer: Any, low: str, high: str) -> None:
+    below, above = getattr(layer, low), getattr(layer, high)
+    if known(below) and known(above) and not below < above:
+        _refuse_layer(
+            layer, f"{low} must be below {high}, got {below} and {above}", "Exchange them, or widen"
+        )
+
+
 def integer_at_least(layer: Any, name: str, least: int) -> None:
     value = _plain(layer, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -237,14 +237,14 @@ class KernelOverflowError(LnkernelError, OverflowError):
 
 
 class ActivationRangeError(LnkernelError, ValueError):
-    """The inputs of an analytic activation are longer than its kernel is computed for.
+    """The inputs of an activation are longer than its kernel is computed for.
 
     >>> import lnkernel as lnk
-    >>> lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[100.0]])
+    >>> lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[1e10]])
     Traceback (most recent call last):
     ...
-    lnkernel.errors.ActivationRangeError: Tanh: its inputs have a standard deviation of 141 ..., and its kernel
-    is computed up to 2.83. Put a LayerNorm before it, or scale the data down.
+    lnkernel.errors.ActivationRangeError: Tanh: its inputs have a standard deviation of 1.41e+10 ..., and its
+    kernel is computed up to 1e+08. Put a LayerNorm before it, or scale the data down.
     """
 
     def __init__(self, layer: str, length: float, most: float):
@@ -252,6 +252,7 @@ class ActivationRangeError(LnkernelError, ValueError):
             f"{layer}: its inputs have a standard deviation of {length:.3g} for some x, and its kernel is "
             f"computed up to {most:.3g}. Put a LayerNorm before it, or scale the data down."
         )
+        self.most = most
 
 
 class GrowthError(LnkernelError, NotImplementedError):

@@ -15,6 +15,7 @@ import pytest
 import lnkernel as lnk
 from lnkernel import arch as arch_package
 from lnkernel.arch import flow
+from lnkernel.arch.jumps import Jump
 from lnkernel.arch.node import node
 from lnkernel.calculus import rules
 
@@ -462,7 +463,7 @@ def _concrete(cls: type[lnk.Node]) -> Iterator[type[lnk.Node]]:
             yield child
 
 
-ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth)
+ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth, lnk.Piecewise, Jump)
 
 
 def _all_layers() -> list[type[lnk.Node]]:

@@ -1,5 +1,6 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
+from lnkernel.arch.activate import Activate
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
@@ -11,9 +12,12 @@ from lnkernel.arch.homogeneous import (
     RectifiedPower,
     Relu,
 )
+from lnkernel.arch.jumps import Sign, Step
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
+from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -29,29 +33,38 @@ from lnkernel.arch.smooth import (
 
 __all__ = [
     "Abs",
+    "Activate",
+    "Clip",
     "Cos",
     "Dense",
     "Elementwise",
+    "Elu",
     "Erf",
     "Gaussian",
     "Gelu",
     "GroupNorm",
+    "Hermite",
     "Homogeneous",
     "Identity",
     "LayerNorm",
     "LeakyRelu",
     "Node",
     "Parallel",
+    "Piecewise",
+    "Polynomial",
     "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",
     "Relu",
+    "Selu",
     "Serial",
     "Sigmoid",
+    "Sign",
     "Silu",
     "Sin",
     "Smooth",
     "Softplus",
+    "Step",
     "Tanh",
     "mlp",
     "parallel",

@@ -45,6 +45,18 @@ def is_monotone(arch: Node) -> bool:
     return all(traits(layer).is_monotone for _, layer, _ in rows_of(arch))
 
 
+def demand_ntk(arch: Node) -> None:
+    """Refuse a network whose NTK is infinite between equal inputs."""
+    for here, layer, _ in rows_of(arch):
+        if not traits(layer).has_ntk:
+            raise ArchitectureError(
+                type(layer).__name__,
+                here,
+                "its NTK does not exist, because it jumps: E phi'(u) phi'(v) is infinite where u = v",
+                "Take the NNGP kernel, lnkernel.nngp, or a steep continuous activation such as Clip or Tanh",
+            )
+
+
 def steepness(arch: Node) -> float:
     """At most so many powers of |x|² do the layers make of one."""
     return math.prod(max(1.0, traits(layer).steepness) for _, layer, _ in rows_of(arch))

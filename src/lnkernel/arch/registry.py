@@ -13,9 +13,12 @@ from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
+from lnkernel.arch.jumps import Sign, Step
 from lnkernel.arch.multilayer import mlp
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
+from lnkernel.arch.piecewise import Clip, Elu, Selu
+from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 
 Builder = TypeVar("Builder", bound=Callable[..., Node])
@@ -50,6 +53,7 @@ def register(builder: Builder) -> Builder:
 for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
+    *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
 ):
     register(_builder)

@@ -35,6 +35,7 @@ class Traits:
         is_monotone: whether it is proved that $\Theta(x,x)$ and the lengths behind it do not decrease
             in $|x|$, if they did not before it (docs/bound.md has the proof).
         steepness: at most so many powers of a squared length leave the layer for one that enters.
+        has_ntk: whether its derivative has a second moment.
     """
 
     needs_difference: frozenset[Kind] = EVERYWHERE
@@ -45,6 +46,7 @@ class Traits:
     adds_bias: bool = False
     is_monotone: bool = False
     steepness: float = math.inf
+    has_ntk: bool = True
 
 
 @singledispatch

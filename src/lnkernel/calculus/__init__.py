@@ -1,4 +1,7 @@
 """How one pair of inputs flows through a network: one rule for each layer, one dual for each activation."""
 
 from lnkernel.calculus import homogeneous as _homogeneous  # noqa: F401  # registers its dual
+from lnkernel.calculus import jumps as _jumps  # noqa: F401  # registers its dual
+from lnkernel.calculus import polynomial as _polynomial  # noqa: F401  # registers its dual
+from lnkernel.calculus import quadrature as _quadrature  # noqa: F401  # registers its dual
 from lnkernel.calculus import series as _series  # noqa: F401  # registers its dual

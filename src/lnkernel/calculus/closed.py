@@ -125,11 +125,11 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
     if form.has_mean:
         line = _line(num, form, pair, cov)
         total = orthogonal_sum(num, [centred, line])[0]
-        shares = (
+        one, two = (
             num.sqrt(num.divide(part.q, whole.q))
             for part, whole in ((line.first, total.first), (line.second, total.second))
         )
-        mean = Mean(*shares, line.e)
+        mean = Mean(one, two, line.e)
     return assembled(form, num, pair, total, mean, centred)
 
 

@@ -1,8 +1,8 @@
 r"""Numbers at two places, with their difference to full relative accuracy.
 
 Where two inputs are close, $E\,\phi(u)^2$ and $E\,\phi(u)\phi(v)$ agree in most of their digits, and the small angle
-behind the activation is made of their difference. A formula that is run on twins gives both numbers, and their difference
-by the rules of finite differences, in which nothing cancels: $xy - x'y' = (x - x')\,y + x'\,(y - y')$.
+behind the activation is made of their difference. A formula that is run on twins gives both numbers, and their
+difference by the rules of finite differences, in which nothing cancels: $xy - x'y' = (x - x')\,y + x'\,(y - y')$.
 """
 
 from __future__ import annotations

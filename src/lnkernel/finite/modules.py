@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Smooth
+from lnkernel.arch import Hermite, Piecewise, Smooth
 from lnkernel.evaluate.float64.functions import function_of
 
 WIDEST_POWER = 120  # 2^±120 is a normal number in float32
@@ -75,13 +75,47 @@ class LeakyReluActivation(nnx.Module):
 
 
 class SmoothActivation(nnx.Module):
-    """An analytic activation, as the function that the kernels are those of."""
+    """An activation that is analytic but for kinks, as the function that the kernels are those of."""
 
-    def __init__(self, layer: Smooth):
+    def __init__(self, layer: Smooth | Piecewise):
         self.layer = nnx.static(layer)
 
     def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return function_of(self.layer)(u)
+
+
+class StepActivation(nnx.Module):
+    """1 for u > 0, and 0 otherwise."""
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jnp.where(u > 0, 1.0, 0.0).astype(u.dtype)
+
+
+class PolynomialActivation(nnx.Module):
+    r"""$c_0 + c_1 u + \dots + c_k u^k$."""
+
+    def __init__(self, coefficients: tuple[Any, ...]):
+        self.coefficients = nnx.static(coefficients)
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return _horner(self.coefficients, u)
+
+
+class HermiteActivation(nnx.Module):
+    r"""$\mathit{He}_n(u)/\sqrt{n!}$."""
+
+    def __init__(self, layer: Hermite):
+        self.layer = nnx.static(layer)
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return _horner(self.layer.integers, u) / math.sqrt(math.factorial(self.layer.degree))
+
+
+def _horner(coefficients: tuple[Any, ...], u: Array) -> Array:
+    total = jnp.zeros_like(u)
+    for c in reversed(coefficients):
+        total = total * u + c
+    return total
 
 
 class GroupRMSNorm(nnx.Module):

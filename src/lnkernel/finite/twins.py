@@ -17,17 +17,22 @@ from lnkernel.arch import (
     Abs,
     Dense,
     GroupNorm,
+    Hermite,
     Homogeneous,
     Identity,
     LayerNorm,
     LeakyRelu,
     Node,
     Parallel,
+    Piecewise,
+    Polynomial,
     RectifiedPower,
     Relu,
     RMSNorm,
     Serial,
+    Sign,
     Smooth,
+    Step,
 )
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
@@ -116,8 +121,29 @@ def _(layer: RectifiedPower | Homogeneous, settings: TwinSettings) -> tuple[Laye
 
 
 @twin.register(Smooth)
-def _(layer: Smooth, settings: TwinSettings) -> tuple[Layer, int]:
+@twin.register(Piecewise)
+def _(layer: Smooth | Piecewise, settings: TwinSettings) -> tuple[Layer, int]:
     return modules.SmoothActivation(jax.tree.map(_number, layer)), settings.n_in
+
+
+@twin.register
+def _(layer: Sign, settings: TwinSettings) -> tuple[Layer, int]:
+    return jnp.sign, settings.n_in
+
+
+@twin.register
+def _(layer: Step, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.StepActivation(), settings.n_in
+
+
+@twin.register
+def _(layer: Polynomial, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.PolynomialActivation(tuple(map(_number, layer.coefficients))), settings.n_in
+
+
+@twin.register
+def _(layer: Hermite, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.HermiteActivation(layer), settings.n_in
 
 
 @twin.register

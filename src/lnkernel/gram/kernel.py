@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import centres_input
+from lnkernel.arch.facts import centres_input, demand_ntk
 from lnkernel.arch.flow import check_network
 from lnkernel.calculus.state import Kernels
 from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
@@ -30,6 +30,8 @@ class _OfPoints:
 
     def __post_init__(self) -> None:
         check_network(self.arch)
+        if "ntk" in self.which:
+            demand_ntk(self.arch)
 
     def _matrices(self, x: Points, x2: MorePoints | None) -> tuple[Array, ...]:
         """Those of all pairs, (n, m), one for each kernel."""

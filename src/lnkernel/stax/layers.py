@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lnkernel import arch
@@ -197,6 +197,53 @@ def Monomial(degree: int) -> Layer:
             "For other powers take RectifiedMonomial, or lnkernel.Homogeneous",
         )
     return layer_of(arch.Homogeneous(degree, a=1.0, b=(-1.0) ** degree))
+
+
+def Polynomial(coef: Sequence[float]) -> Layer:
+    r"""$\sum_j \mathrm{coef}_j\,u^j$: `lnkernel.Polynomial`.
+
+    >>> from lnkernel import stax
+    >>> stax.Polynomial((0.0, 1.0, 0.5)).arch
+    Polynomial(coefficients=(0.0, 1.0, 0.5))
+    """
+    return layer_of(arch.Polynomial(tuple(float(c) for c in coef)))
+
+
+def Hermite(degree: int) -> Layer:
+    r"""The Hermite polynomial $\mathit{He}_n/\sqrt{n!}$: `lnkernel.Hermite`. There, too, inputs must have unit length
+    for its kernel to be $\rho^n$; here every length is right.
+
+    >>> from lnkernel import stax
+    >>> stax.Hermite(3).arch
+    Hermite(degree=3)
+    """
+    return layer_of(arch.Hermite(degree))
+
+
+def Sign() -> Layer:
+    r"""$\mathrm{sign}(u)$: `lnkernel.Sign`. There the derivative counts as zero; here the NTK is refused.
+
+    >>> from lnkernel import stax
+    >>> stax.Sign().arch
+    Sign()
+    """
+    return layer_of(arch.Sign())
+
+
+def ElementwiseNumerical(
+    fn: Callable[[Any], Any], deg: int = 25, df: Any = None, do_stabilize: bool = False
+) -> Layer:
+    r"""$\mathrm{fn}(u)$ for a function of your own: `lnkernel.Activate`.
+
+    `deg` is the number of nodes of its quadrature; here as many are taken as the last digit needs.
+    `do_stabilize`: see `Relu`. For a function with kinks take `lnkernel.Activate`, which lets you name them.
+
+    >>> import jax.numpy as jnp
+    >>> from lnkernel import stax
+    >>> stax.ElementwiseNumerical(jnp.tanh, deg=25).arch.kinks
+    ()
+    """
+    return layer_of(arch.Activate(fn, df))
 
 
 def Identity() -> Layer:

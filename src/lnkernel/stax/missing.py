@@ -15,8 +15,8 @@ OTHERS = (
 )
 OWN_LAYERS = "it serves to write layers of one's own, which is done otherwise here"
 ACTIVATIONS = (
-    "Take Relu, LeakyRelu, ABRelu, Abs, Monomial, RectifiedMonomial, Gelu, Erf, Sin, Cos, Gaussian or "
-    "another layer of lnkernel; or u" + ELSEWHERE[1:]
+    "Take ElementwiseNumerical, for any function, or another layer of lnkernel; or u"
+    + ELSEWHERE[1:]
 )
 ADDING = "docs/adding-a-layer.md shows how"
 BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
@@ -33,8 +33,7 @@ MISSING = {
         "Flatten",
     ),
     (OTHERS, ACTIVATIONS): (
-        *("Elementwise", "ElementwiseNumerical", "Exp", "ExpNormalized", "Gabor", "Hermite"),
-        *("Polynomial", "Rbf", "Sigmoid_like", "Sign"),
+        *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
     ),
     ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
     (

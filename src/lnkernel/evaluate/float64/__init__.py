@@ -1,5 +1,7 @@
 """float64, by JAX: the arithmetic, and the functions that activations and norms need."""
 
 from lnkernel.evaluate.float64 import hermite as _hermite  # noqa: F401  # registers a function
+from lnkernel.evaluate.float64 import jumps as _jumps  # noqa: F401  # registers a function
+from lnkernel.evaluate.float64 import quadrature as _quadrature  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import spherical as _spherical  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import tails as _tails  # noqa: F401  # registers functions

@@ -83,8 +83,8 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
     squares = [end + m * m for end, m in zip(ends, means, strict=True)]
     total = _covariance(num, cov, squares, both + means[0] * means[1], alive)
-    shares = [num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True)]
-    mean = Mean(*shares, _difference(num, cov, means))
+    one, two = (num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True))
+    mean = Mean(one, two, _difference(num, cov, means))
     return assembled(form, num, pair, total, mean, centred)
 
 

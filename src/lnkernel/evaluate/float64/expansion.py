@@ -1,7 +1,7 @@
 """How many Hermite polynomials the activations of a network need for given inputs.
 
 A kernel of given inputs is computed with as few as suffice. The longer the vectors before an activation,
-the more it takes. Where the largest choice does not suffice, the inputs are refused.
+the more it takes. Where the largest choice does not suffice, and where there are kinks, pairs are integrated.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
+from lnkernel.arch.piecewise import Piecewise
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.forms import form_of
+from lnkernel.calculus.quadrature import Table, graded_quadrature
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.series import Expanded, hermite_series
 from lnkernel.calculus.state import Mean, at_input
@@ -28,6 +32,7 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
+from lnkernel.evaluate.float64.integration import integrated
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
@@ -38,19 +43,19 @@ SOME = 64  # inputs that are followed: by their lengths all the others lie betwe
 
 
 def has_series(arch: Node) -> bool:
-    """Whether a network has analytic activations."""
+    """Whether a network has activations that are computed in a way that depends on the inputs."""
     return any(map(_is_smooth, _parts(arch)))
 
 
 def expand(arch: Node, *inputs: Array) -> Node:
-    """`arch`, with the number of terms for these inputs (n, d) in each analytic activation."""
+    """`arch`, with what each of its activations takes for these inputs (n, d)."""
     # as plain numbers, by which the choices are remembered
-    found = [jax.tree.map(float, part) for part in _parts(arch) if isinstance(part, Smooth)]
+    found = [jax.tree.map(float, part) for part in _parts(arch) if _is_smooth(part)]
     lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
-    choices = iter([choice_for(layer, r) for layer, r in zip(found, lengths, strict=True)])
+    rest = iter(zip(found, lengths, strict=True))
 
     def choose(part: Any) -> Any:
-        return Expanded(part, *next(choices)) if isinstance(part, Smooth) else part
+        return _prepared(part, *next(rest)) if _is_smooth(part) else part
 
     made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
     return made
@@ -63,27 +68,45 @@ class Choice(NamedTuple):
     degrees: Parity | None
 
 
-def choice_for(layer: Smooth, length: float) -> Choice:
-    """The least choice that suffices for vectors of up to this length."""
-    step = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
-    found = _choice(layer, step)
-    if found is None:
-        least = next((s for s in range(step - 1, -6 * STEPS, -1) if _choice(layer, s)), None)
-        most = 0.0 if least is None else 2.0 ** (least / STEPS)
-        raise ActivationRangeError(type(layer).__name__, length, most)
-    return found
+def _prepared(part: Any, plain: Elementwise, length: float) -> Node:
+    """The activation, ready for vectors of up to this length."""
+    choice = None if function_of(plain).kinks else choice_for(plain, length)
+    if choice is not None:
+        return Expanded(part, *choice)
+    if isinstance(plain, Smooth) and form_of(plain, Float64()) is not None:
+        return part
+    try:
+        return integrated(part, plain, length)
+    except ActivationRangeError as problem:
+        most = max(problem.most, _longest_series(plain, length))
+        raise ActivationRangeError(type(plain).__name__, length, most) from None
+
+
+def choice_for(layer: Elementwise, length: float) -> Choice | None:
+    """The least choice that suffices for vectors of up to this length, if there is one."""
+    return _choice(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
+
+
+def _longest_series(layer: Elementwise, length: float) -> float:
+    """The length up to which the largest choice suffices."""
+    start = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
+    steps = range(min(start, 8 * STEPS), -6 * STEPS, -1)
+    found = (
+        None if function_of(layer).kinks else next((s for s in steps if _choice(layer, s)), None)
+    )
+    return 0.0 if found is None else 2.0 ** (found / STEPS)
 
 
 @lru_cache(maxsize=1024)
-def _choice(layer: Smooth, step: int) -> Choice | None:
+def _choice(layer: Elementwise, step: int) -> Choice | None:
     x, weights = nodes_and_weights(KNOWN)
     with jax.enable_x64(True):
         phi = function_of(layer)
         values = np.asarray(phi.rest(jnp.asarray(2.0 ** (step / STEPS) * x)))
         start = float(phi.at_zero)
-    a = values @ weights
-    if not np.isfinite(a).all():
+    if not np.isfinite(values).all():
         return None
+    a = values @ weights
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
     terms = next((n for n in CHOICES if left[n] < ENOUGH), None)
@@ -91,7 +114,7 @@ def _choice(layer: Smooth, step: int) -> Choice | None:
 
 
 def _is_smooth(part: Any) -> bool:
-    return isinstance(part, Smooth)
+    return isinstance(part, Smooth | Piecewise)
 
 
 def _parts(arch: Node) -> list[Any]:
@@ -108,7 +131,7 @@ def _representatives(x: np.ndarray) -> np.ndarray:
 
 
 def _lengths(arch: Node, x: np.ndarray) -> list[float]:
-    """The largest length before each analytic activation, in the order of the data."""
+    """The largest length before each of these activations, in the order of the data."""
     with jax.enable_x64(True):
         num = Probe(needs_range(arch))
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
@@ -127,10 +150,20 @@ class Probe(Float64):
         self.lengths: list[float] = []
 
 
+@graded_quadrature.register
+def _(num: Probe, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
+    return _followed(num, layer, cov)
+
+
 @hermite_series.register
 def _(
     num: Probe, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
 ) -> Dual:
+    return _followed(num, layer, cov)
+
+
+def _followed(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
+    """Lengths and means, roughly."""
     r = jnp.maximum(num.sqrt(cov.first.q), SHORTEST)
     num.lengths.append(float(jnp.max(r)))
     x, weights = nodes_and_weights(2)

@@ -1,4 +1,4 @@
-r"""The analytic activations as functions: $\phi(0)$, and $\phi(u) - \phi(0)$ without a cancellation.
+r"""The activations without homogeneity as functions: $\phi(0)$, and $\phi(u) - \phi(0)$ without a cancellation.
 
 Where the inputs are short, $\phi$ is nearly constant, and what is left behind a LayerNorm is the difference.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from lnkernel.arch.activate import Activate, apply_to_each
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -22,22 +25,35 @@ from lnkernel.arch.smooth import (
     Sigmoid,
     Silu,
     Sin,
-    Smooth,
     Softplus,
     Tanh,
 )
-from lnkernel.check import known_zero
+from lnkernel.check import known, known_zero
 from lnkernel.errors import ArchitectureError
 
 
 class Function(NamedTuple):
-    """phi(u) = at_zero + rest(u)."""
+    """phi(u) = at_zero + rest(u).
+
+    Between its kinks it is analytic, near a kink and near 0 within a distance of about `scale`, and elsewhere
+    within a distance that grows in proportion; a `scale` of inf says that it is a polynomial there.
+    """
 
     at_zero: Any
     rest: Callable[[Array], Array]
+    kinks: tuple[Any, ...] = ()
+    scale: Any = 1.0
+    derivative: Callable[[Array], Array] | None = None  # None: as JAX finds it
 
     def __call__(self, u: Array) -> Array:
         return self.at_zero + self.rest(u)
+
+    def with_slope(self, u: Array) -> tuple[Array, Array]:
+        """phi - phi(0) and phi'."""
+        if self.derivative is not None:
+            return self.rest(u), self.derivative(u)
+        value, slope = jax.jvp(self.rest, (u,), (jnp.ones_like(u),))
+        return value, slope
 
     @property
     def vanishes(self) -> bool:
@@ -46,7 +62,7 @@ class Function(NamedTuple):
 
 
 @singledispatch
-def function_of(layer: Smooth) -> Function:
+def function_of(layer: Elementwise) -> Function:
     """The function that an activation is, of JAX arrays."""
     raise ArchitectureError(
         type(layer).__name__,
@@ -73,7 +89,7 @@ def _(layer: Gelu) -> Function:
 
 @function_of.register
 def _(layer: Silu) -> Function:
-    return Function(0.0, lambda u: u * jax.nn.sigmoid(layer.beta * u))
+    return Function(0.0, lambda u: u * jax.nn.sigmoid(layer.beta * u), scale=_width(layer.beta))
 
 
 @function_of.register
@@ -100,7 +116,7 @@ def _(layer: Softplus) -> Function:
         )
         return (half + log_cosh) / layer.beta
 
-    return Function(math.log(2) / layer.beta, rest)
+    return Function(math.log(2) / layer.beta, rest, scale=_width(layer.beta))
 
 
 @function_of.register
@@ -122,3 +138,55 @@ def _(layer: Cos) -> Function:
 @function_of.register
 def _(layer: Gaussian) -> Function:
     return Function(1.0, lambda u: jnp.expm1(-u * u))
+
+
+def _width(beta: Any) -> Any:
+    """The poles of 1/(1 + exp(-beta u)) nearest to 0 lie at a distance of pi/|beta|."""
+    return math.inf if known_zero(beta) else 2.0 / abs(beta)
+
+
+# ---------------------------------------------------------------- with kinks
+
+
+@function_of.register
+def _(layer: Elu) -> Function:
+    return Function(0.0, lambda u: _exponential_unit(layer.alpha, u), (0.0,), scale=4.0)
+
+
+@function_of.register
+def _(layer: Selu) -> Function:
+    return Function(
+        0.0, lambda u: layer.scale * _exponential_unit(layer.alpha, u), (0.0,), scale=4.0
+    )
+
+
+def _exponential_unit(alpha: Any, u: Array) -> Array:
+    below = u <= 0
+    return jnp.where(below, alpha * jnp.expm1(jnp.where(below, u, 0.0)), u)
+
+
+@function_of.register
+def _(layer: Clip) -> Function:
+    """Shifted by phi(0), the bounds are those of the difference."""
+    start: Any = 0.0
+    if not (known(layer.low) and known(layer.high) and layer.low <= 0 <= layer.high):
+        start = jnp.clip(0.0, layer.low, layer.high)
+    rest = partial(_between, low=layer.low, high=layer.high, start=start)
+    return Function(start, rest, (layer.low, layer.high), scale=math.inf)
+
+
+def _between(u: Array, low: Any, high: Any, start: Any) -> Array:
+    return jnp.where(u < low, low - start, jnp.where(u > high, high - start, u - start))
+
+
+@function_of.register
+def _(layer: Activate) -> Function:
+    with jax.ensure_compile_time_eval():
+        start = float(layer.fn(jnp.zeros(())))
+    given = layer.derivative
+    return Function(
+        start,
+        lambda u: apply_to_each(layer.fn, u) - start,
+        layer.kinks,
+        derivative=None if given is None else partial(apply_to_each, given),
+    )

@@ -7,28 +7,45 @@ import jax.numpy as jnp
 
 from lnkernel.arch import (
     Abs,
+    Clip,
     Cos,
+    Elu,
     Erf,
     Gelu,
     Homogeneous,
     Identity,
     LeakyRelu,
     Node,
+    Polynomial,
     RectifiedPower,
     Relu,
+    Selu,
     Sigmoid,
+    Sign,
     Silu,
     Sin,
     Softplus,
+    Step,
     Tanh,
 )
-from lnkernel.finite.modules import HomogeneousActivation, LeakyReluActivation, SmoothActivation
+from lnkernel.finite.modules import (
+    HermiteActivation,
+    HomogeneousActivation,
+    LeakyReluActivation,
+    PolynomialActivation,
+    SmoothActivation,
+    StepActivation,
+)
 from lnkernel.finite.reading.functions import register_function
 from lnkernel.finite.reading.registry import Found, Reading, read_module
 
 
 def _leaky_relu(negative_slope: float = 0.01) -> Node:
     return LeakyRelu(float(negative_slope))
+
+
+def _elu(alpha: float = 1.0) -> Node:
+    return Elu(float(alpha))
 
 
 def _gelu(approximate: bool = True) -> Node:
@@ -51,6 +68,11 @@ register_function(jax.lax.erf, Erf())
 register_function(
     jax.nn.leaky_relu, _leaky_relu(), with_keywords=_leaky_relu, name="nnx.leaky_relu"
 )
+register_function(jax.nn.elu, _elu(), with_keywords=_elu, name="nnx.elu")
+register_function(jax.nn.selu, Selu(), name="nnx.selu")
+register_function(jax.nn.hard_tanh, Clip(-1.0, 1.0), name="nnx.hard_tanh")
+register_function(jax.nn.relu6, Clip(0.0, 6.0), name="nnx.relu6")
+register_function(jnp.sign, Sign(), name="jnp.sign")
 register_function(jnp.abs, Abs(), name="jnp.abs")
 register_function(jnp.absolute, Abs())
 register_function(jax.lax.abs, Abs())
@@ -67,6 +89,21 @@ def _(part: LeakyReluActivation, reading: Reading) -> Found:
 @read_module.register
 def _(part: SmoothActivation, reading: Reading) -> Found:
     return part.layer, reading.width
+
+
+@read_module.register
+def _(part: HermiteActivation, reading: Reading) -> Found:
+    return part.layer, reading.width
+
+
+@read_module.register
+def _(part: PolynomialActivation, reading: Reading) -> Found:
+    return Polynomial(part.coefficients), reading.width
+
+
+@read_module.register
+def _(part: StepActivation, reading: Reading) -> Found:
+    return Step(), reading.width
 
 
 @read_module.register

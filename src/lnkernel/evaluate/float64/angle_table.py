@@ -1,0 +1,80 @@
+r"""Expectations over pairs of unit length, as functions of the angle: Chebyshev series in $\sqrt m$.
+
+Behind a normalisation all inputs have length 1, and only the angle is left. Let $m = \min(w, z)$. An even and
+an odd part of $\phi$ do not mix, and where $v$ becomes $-v$, one of them changes its sign, so that acute angles
+suffice. With kinks all functions are analytic in $\sqrt m$ and not in $m$. The gaps
+$\frac14 E\,(\phi(u) - \phi(v))^2$ are tabulated over $m$, and so keep their digits at small angles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from lnkernel.calculus.quadrature import Table
+
+END = 0.5**0.5  # of the range of sqrt(m)
+BLOCK = 8  # coefficients in one step of a loop: numbers of pairs are read and written once for all
+
+
+class Found(NamedTuple):
+    """What `Pair` of `quadrature` holds, in the same order."""
+
+    product: Array
+    w: Array
+    z: Array
+    centred_w: Array
+    centred_z: Array
+    slope: Array
+    euler: Array
+
+
+def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) -> Found:
+    """For all pairs with these angles. The rows of the table: the gaps over m, the slopes and the numbers
+    `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
+    *rows, (mean, even, odd) = table
+    acute = w <= z
+    m = jnp.where(acute, w, z)
+    gap_even, gap_odd, slope_even, slope_odd, euler_even, euler_odd = _chebyshev(rows, sqrt(m))
+    near = m * gap_even + m * gap_odd
+    far = m * gap_odd + (even - m * gap_even)  # where v becomes -v
+    spread = even + odd
+    size = spread + mean * mean
+    total, rest = (
+        jnp.where(acute, near, far + mean * mean) / size,
+        jnp.where(acute, near, far) / spread,
+    )
+    sign = jnp.where(acute, 1.0, -1.0)
+    return Found(
+        product=sign * (1 - 2 * total),
+        w=jnp.where(acute, total, 1 - total),
+        z=jnp.where(acute, 1 - total, total),
+        centred_w=jnp.where(acute, rest, 1 - rest),
+        centred_z=jnp.where(acute, 1 - rest, rest),
+        slope=(slope_odd + sign * slope_even) / size,  # the derivative of the even part is odd
+        euler=(euler_even + sign * euler_odd) / size,
+    )
+
+
+def _chebyshev(rows: list[tuple[float, ...]], root: Array) -> list[Array]:
+    """The sums of all rows at sqrt(m), by Clenshaw's recurrence; each has a multiple of BLOCK coefficients."""
+    coefficients = jnp.stack([jnp.stack([jnp.asarray(c) for c in row]) for row in rows]).T
+    t = root * (2 / END) - 1
+    zero = jnp.zeros_like(t)
+
+    def step(
+        carry: list[tuple[Array, Array]], block: Array
+    ) -> tuple[list[tuple[Array, Array]], None]:
+        for column in block:
+            carry = [
+                (c + 2 * t * one - two, one) for c, (one, two) in zip(column, carry, strict=True)
+            ]
+        return carry, None
+
+    start = [(zero, zero) for _ in rows]
+    blocks = coefficients[::-1].reshape(-1, BLOCK, len(rows))
+    found, _ = lax.scan(step, start, blocks)
+    return [one - t * two for one, two in found]

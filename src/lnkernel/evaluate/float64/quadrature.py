@@ -1,0 +1,255 @@
+r"""Integrals over pairs, in float64, for any angle and for lengths from 0 to 1e8.
+
+Let $a \ge b$ be the roots of $w$ and $z$. Then $u = r_1(ax + by)$ and $v = \pm r_2(ax - by)$.
+For each $y$ the integral over $x$ is split where $u$ or $v$ crosses a kink, and graded around these places. What is
+left is a function of $y$ that bends only where a kink of $u$ meets one of $v$; there the integral over $y$ is
+split and graded.
+No narrow scale is left, however small the angle and however long the inputs.
+
+The small angle is an integral over a square, $w' = \frac14 E\,(\phi(u)/r_1' - \phi(v)/r_2')^2$: errors of 1e-16 in the
+difference are errors of $10^{-16}\sqrt{w'}$ in $w'$, as much as a ReLU behind it can bear.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from lnkernel.arch.activate import Activate
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.quadrature import Table, graded_quadrature
+from lnkernel.calculus.state import Mean
+from lnkernel.evaluate.float64.angle_table import look_up
+from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.functions import Function, function_of
+from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.panels import (
+    COARSE,
+    NODES,
+    REACH,
+    WEIGHTS,
+    Marks,
+    density,
+    gaussian_rule,
+    longest_for,
+    marks_of,
+)
+from lnkernel.evaluate.float64.resolution import FASTEST, demand_resolved
+
+
+class Side(NamedTuple):
+    """Of one input: the length of phi, E phi - phi(0), and the length of phi less its mean."""
+
+    size: Array
+    shift: Array
+    spread: Array
+
+
+class Pair(NamedTuple):
+    """Expectations of a pair, over the product of the lengths behind the activation."""
+
+    product: Array  # E phi(u) phi(v)
+    w: Array
+    z: Array
+    centred_w: Array
+    centred_z: Array
+    slope: Array  # r1 r2 E phi'(u) phi'(v)
+    euler: Array  # E u phi'(u) v phi'(v)
+
+
+@graded_quadrature.register
+def _(num: Float64, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
+    phi = function_of(layer)
+    if isinstance(layer, Activate):  # a function that nobody has looked at yet
+        demand_resolved(layer, levels)
+    r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
+    one, two = (sides_of(phi, r, levels, num.quick) for r in (r1, r2))
+    w, z = (jnp.asarray(v, jnp.float64) for v in (cov.w, cov.z))
+    if table and r1.ndim == r2.ndim == 0:
+        pair = Pair(*look_up(table, w, z, num.sqrt))
+    elif num.quick:  # nothing is quick here: every pair is left to the careful way
+        pair = Pair(*[jnp.full(jnp.broadcast_shapes(w.shape, r1.shape, r2.shape), jnp.nan)] * 7)
+    else:
+        pair = integrate_pairs(phi, levels, one, two, r1, r2, num.sqrt(w), num.sqrt(z))
+    return _assembled(num, phi, cov, (r1, r2), (one, two), pair)
+
+
+def _assembled(
+    num: Float64,
+    phi: Function,
+    cov: Covariance,
+    lengths: tuple[Array, Array],
+    sides: tuple[Side, Side],
+    pair: Pair,
+) -> Dual:
+    (r1, r2), (one, two) = lengths, sides
+    alive = (cov.first.live, cov.second.live) if phi.vanishes else (True, True)
+    first, second = (
+        Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
+        for side, live in zip(sides, alive, strict=True)
+    )
+    rest1, rest2 = (
+        Length(jnp.square(side.spread), old.live).masked(num, jnp.square(side.spread))
+        for side, old in ((one, cov.first), (two, cov.second))
+    )
+    mean1, mean2 = (side.shift + phi.at_zero for side in sides)
+    return Dual(
+        total=Covariance(
+            first, second, pair.w, pair.z, pair.product, _difference(one.size, two.size)
+        ),
+        mean=Mean(mean1 / one.size, mean2 / two.size, _difference(jnp.abs(mean1), jnp.abs(mean2))),
+        slope=pair.slope,
+        euler=pair.euler,
+        derivative=lambda: (pair.slope, one.size / r1, two.size / r2),
+        centred=Covariance(
+            rest1,
+            rest2,
+            pair.centred_w,
+            pair.centred_z,
+            pair.centred_z - pair.centred_w,
+            _difference(one.spread, two.spread),
+        ),
+    )
+
+
+def _difference(one: Array, two: Array) -> Array:
+    long = one + two
+    return jnp.where(long > 0, (one - two) / jnp.where(long > 0, long, 1.0), 0.0)
+
+
+# ---------------------------------------------------------------- single inputs
+
+
+def sides_of(phi: Function, r: Array, levels: int, without_numbers: bool = False) -> Side:
+    """For lengths r of any shape; NaN where they are longer than `levels` reach, or phi grows too fast."""
+    if without_numbers and r.ndim:
+        return Side(*[jnp.full(r.shape, jnp.nan)] * 3)
+    marks = marks_of(phi, levels)
+    x, weights = gaussian_rule(marks.all / r[..., None])
+    values = phi.rest(r[..., None] * x)
+    shift = jnp.sum(weights * values, axis=-1)
+    spread = jnp.sqrt(jnp.sum(weights * jnp.square(values - shift[..., None]), axis=-1))
+    square = jnp.square(spread) + jnp.square(shift + phi.at_zero)
+    ends = jnp.square(phi(r[..., None] * jnp.array([-REACH, REACH]))) * density(jnp.array(REACH))
+    known = (r <= longest_for(phi, levels)) & (jnp.max(ends, axis=-1) <= FASTEST * square)
+    return Side(jnp.where(known, jnp.sqrt(square), jnp.nan), shift, spread)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def integrate_pairs(
+    phi: Function,
+    levels: int,
+    one: Side,
+    two: Side,
+    r1: Array,
+    r2: Array,
+    root_w: Array,
+    root_z: Array,
+) -> Pair:
+    """All pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
+    marks = marks_of(phi, levels)
+    parts = jnp.broadcast_arrays(*one, *two, r1, r2, root_w, root_z)
+    shape = parts[0].shape
+
+    @partial(jax.checkpoint, prevent_cse=False)  # of a derivative only one pair is kept in memory
+    def through(pair: tuple[Array, ...]) -> Pair:
+        return _integrate(phi, marks, Side(*pair[:3]), Side(*pair[3:6]), *pair[6:])
+
+    found = lax.map(through, tuple(jnp.ravel(part) for part in parts))
+    return Pair(*(part.reshape(shape) for part in found))
+
+
+def _integrate(
+    phi: Function,
+    marks: Marks,
+    one: Side,
+    two: Side,
+    r1: Array,
+    r2: Array,
+    root_w: Array,
+    root_z: Array,
+) -> Pair:
+    acute = root_w <= root_z
+    sign = jnp.where(acute, 1.0, -1.0)
+    a, b = jnp.maximum(root_w, root_z), jnp.minimum(root_w, root_z)
+
+    def at(y: Array) -> Pair:
+        return _over_x(phi, marks, one, two, (r1, r2), a, b * y, sign)
+
+    # at angle 0 nothing depends on y, and all splits may lie at 0
+    y, weights = gaussian_rule(_meetings(marks, r1, sign * r2) / jnp.where(b > 0, b, 1.0))
+    return jax.tree.map(lambda values: jnp.sum(weights * values), jax.vmap(at)(y))
+
+
+def _meetings(marks: Marks, r1: Array, r2: Array) -> Array:
+    """b y where kinks of u and v meet, at u = r1(ax + by) and v = r2(ax - by); and the grading around it."""
+    places = marks.centres[:, None] / r1 - marks.centres / r2
+    scale = 1 / r1 + 1 / jnp.abs(r2)
+    return 0.5 * Marks(jnp.ravel(places), marks.distances * scale).all
+
+
+def _over_x(
+    phi: Function,
+    marks: Marks,
+    one: Side,
+    two: Side,
+    lengths: tuple[Array, Array],
+    a: Array,
+    by: Array,
+    sign: Array,
+) -> Pair:
+    """The integral over x. Places are given by their distances from the zeros of u and of v, which keep
+    their digits where the inputs are long and the kinks close to these zeros."""
+    (r1, r2), splits, zero = lengths, marks.all, by / a
+    from_u, from_v = splits / (r1 * a), sign * splits / (r2 * a)
+    from_u, from_v = (
+        jnp.concatenate([from_u, from_v + 2 * zero, COARSE + zero]),
+        jnp.concatenate([from_u - 2 * zero, from_v, COARSE - zero]),
+    )
+    x = from_u - zero
+    inside = jnp.clip(x, -REACH, REACH)
+    order = jnp.argsort(inside)
+    from_u, from_v = (
+        jnp.where(x == inside, place, inside + shift)[order]
+        for place, shift in ((from_u, zero), (from_v, -zero))
+    )
+    near_u = _larger(from_u) < _larger(from_v)
+    half = 0.5 * jnp.where(near_u, jnp.diff(from_u), jnp.diff(from_v))
+    steps = half[:, None] * (1 + NODES)
+    weights = half[:, None] * WEIGHTS * density(from_u[:-1, None] + steps - zero)
+    u = r1 * a * (from_u[:-1, None] + steps)
+    v = sign * r2 * a * (from_v[:-1, None] + steps)
+    f, df = phi.with_slope(u)
+    g, dg = phi.with_slope(v)
+    p, q = (phi.at_zero + f) / one.size, (phi.at_zero + g) / two.size
+    s, t = _over(f - one.shift, one.spread), _over(g - two.shift, two.spread)
+    slopes = df * dg / (one.size * two.size)
+    values = Pair(
+        product=p * q,
+        w=0.25 * jnp.square(p - q),
+        z=0.25 * jnp.square(p + q),
+        centred_w=0.25 * jnp.square(s - t),
+        centred_z=0.25 * jnp.square(s + t),
+        slope=r1 * r2 * slopes,
+        euler=u * v * slopes,
+    )
+    return jax.tree.map(lambda value: jnp.sum(weights * value), values)
+
+
+def _larger(places: Array) -> Array:
+    """Of the distances at both ends of each panel."""
+    size = jnp.abs(places)
+    return jnp.maximum(size[:-1], size[1:])
+
+
+def _over(x: Array, size: Array) -> Array:
+    """x/size; of a constant function, which has no size, nothing is left."""
+    return x / jnp.where(size > 0, size, 1.0)

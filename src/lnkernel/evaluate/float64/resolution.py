@@ -1,0 +1,153 @@
+"""Whether the panels of `panels` resolve a function: each is integrated whole, and again in two parts.
+
+Where both disagree, there is a kink that was not named, or the function varies too fast. Other splits are
+used than those of the integrals, lest a kink at 0, where they split, be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.errors import ActivationRangeError, ArchitectureError
+from lnkernel.evaluate.float64.functions import Function, function_of
+from lnkernel.evaluate.float64.panels import NODES, REACH, WEIGHTS, density, longest_for, marks_of
+
+SHIFT = 0.7  # of the distances at which integrals are split
+TOLERANCE = 1e-11
+LONGEST = 1e8  # lengths up to which panels are made; each further digit would take more of them
+FASTEST = 1e-13  # what the ends of a Gaussian may hold of E phi²
+NARROW = 1e-7  # relative width of a panel in which only a kink is left unresolved
+CUT = 0.4  # where a panel is cut in two; in its middle a jump of an odd function would go unseen
+MANY = 5  # kinks that are named in a message
+
+Values = Callable[[np.ndarray], np.ndarray]  # phi and phi', (2, ...)
+
+
+@lru_cache(maxsize=256)
+def demand_resolved(layer: Elementwise, levels: int, length: float | None = None) -> None:
+    """Refuse a function that the panels do not resolve, for inputs of this length or of what `levels` reach."""
+    with jax.enable_x64(True), jax.ensure_compile_time_eval(), np.errstate(all="ignore"):
+        phi = function_of(layer)
+        if length is not None:
+            _demand_slow_growth(layer, phi, length)
+        longest = min(float(longest_for(phi, levels)), LONGEST)
+        panels = _unresolved_panels(phi, levels, REACH * longest)
+        if panels:
+            _refuse_panels(layer, phi, levels, panels, longest if length is None else length)
+
+
+def _values_of(phi: Function) -> Values:
+    def values(u: np.ndarray) -> np.ndarray:
+        rest, slope = phi.with_slope(jnp.asarray(u))
+        return np.stack([np.asarray(rest), np.asarray(slope)])
+
+    return values
+
+
+Panel = tuple[float, float]
+
+
+def _unresolved_panels(phi: Function, levels: int, end: float) -> list[Panel]:
+    marks = marks_of(phi, levels)
+    kinks = np.asarray([float(kink) for kink in phi.kinks])
+    around = np.ravel(
+        np.asarray(marks.centres)[:, None]
+        + SHIFT * np.concatenate([-np.asarray(marks.distances), np.asarray(marks.distances)])
+    )
+    ends = np.unique(np.concatenate([kinks, around, [-end, end]]))
+    ends = ends[(ends >= -end) & (ends <= end)]
+    values = _values_of(phi)
+    scale = float(phi.scale) if np.isfinite(phi.scale) else 1.0
+    near = np.abs(values(np.linspace(-scale, scale, 64))).max(axis=1)
+    panels = [(float(a), float(b)) for a, b in pairwise(ends)]
+    return [panel for panel in panels if not _resolves(values, panel, near)]
+
+
+def _resolves(values: Values, panel: Panel, near: np.ndarray) -> bool:
+    error, size = _disagreement(values, panel)
+    return bool(np.all(error <= TOLERANCE * (size + near)))
+
+
+def _disagreement(values: Values, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
+    """Of the means over the panel, of phi and of phi'; and the largest values."""
+    whole, left, right = (
+        values(0.5 * (lo + hi) + 0.5 * (hi - lo) * NODES) for lo, hi in (panel, *_parts(panel))
+    )
+    first, second = CUT * (left @ WEIGHTS), (1 - CUT) * (right @ WEIGHTS)
+    return np.abs(whole @ WEIGHTS - (first + second)), np.abs(whole).max(axis=1)
+
+
+def _parts(panel: Panel) -> tuple[Panel, Panel]:
+    a, b = panel
+    cut = a + CUT * (b - a)
+    return (a, cut), (cut, b)
+
+
+def _refuse_panels(
+    layer: Elementwise, phi: Function, levels: int, panels: list[Panel], length: float
+) -> NoReturn:
+    name, values = type(layer).__name__, _values_of(phi)
+    found = [place for panel in panels if (place := _find_kink(values, panel)) is not None]
+    if found:
+        named = sorted({*(float(kink) for kink in phi.kinks), *found})
+        raise ArchitectureError(
+            name,
+            "",
+            f"it is not analytic at {', '.join(f'{place:g}' for place in found[:MANY])}, which is not among its "
+            f"kinks {phi.kinks}",
+            f"Name it: kinks=({', '.join(map(str, named[:MANY]))},)",
+        )
+    most = 0.0
+    for fewer in range(levels):
+        longest = float(longest_for(phi, fewer))
+        if _unresolved_panels(phi, fewer, REACH * longest):
+            break
+        most = longest
+    if most > 0:
+        raise ActivationRangeError(name, length, most)
+    raise ArchitectureError(
+        name,
+        "",
+        "it varies over distances much shorter than 1, or has kinks that are not named",
+        "Stretch it, fn(u/c), and make W_std and b_std of the Dense before it c times as large; name all kinks",
+    )
+
+
+def _find_kink(values: Values, panel: Panel) -> float | None:
+    """By bisection; None where the function merely varies fast, and shorter panels resolve it."""
+    while panel[1] - panel[0] > NARROW * max(1.0, abs(panel[0])):
+        parts = _parts(panel)
+        errors = [
+            float(np.max(error / (size + 1e-300)))
+            for error, size in (_disagreement(values, part) for part in parts)
+        ]
+        if not max(errors) > TOLERANCE:
+            return None
+        panel = parts[int(np.argmax(errors))]
+    place = 0.5 * (panel[0] + panel[1])
+    simple = round(place, 4) + 0.0
+    return simple if abs(simple - place) < 10 * NARROW * max(1.0, abs(place)) else place
+
+
+def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> None:
+    x = np.linspace(-REACH, REACH, 401)
+    square = np.square(np.asarray(phi(jnp.asarray(length * x)))) * np.asarray(
+        density(jnp.asarray(x))
+    )
+    held = max(square[0], square[-1]) / square.sum()
+    if not held < FASTEST:
+        raise ArchitectureError(
+            type(layer).__name__,
+            "",
+            f"at inputs of standard deviation {length:.3g} it grows faster than their Gaussian density falls, so "
+            "that E phi(u)^2 is infinite, or lies where no Gaussian comes",
+            "Lower W_std of the Dense before it, put a LayerNorm there, or take a function that grows more slowly",
+        )

@@ -1,0 +1,61 @@
+"""Activations with kinks, and those that are users' own, at angle zero."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.quadrature import Table, graded_quadrature
+from lnkernel.calculus.state import Mean
+from lnkernel.errors import GrowthError
+from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.panels import gaussian_rule, levels_for, marks_of
+from lnkernel.evaluate.float64.resolution import demand_resolved
+from lnkernel.evaluate.leading.arithmetic import LeadingTerms
+from lnkernel.evaluate.leading.terms import as_term
+
+
+@graded_quadrature.register
+def _(num: LeadingTerms, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
+    """Behind a normalisation without eps all lengths are one and the same number."""
+    q = as_term(cov.first.q)
+    if not (q.whole and q.power == 0):
+        raise GrowthError(type(layer).__name__)
+    length = math.sqrt(q.coefficient)
+    with jax.enable_x64(True):
+        phi = function_of(layer)
+        enough = levels_for(phi, length)
+        short = max(length, SHORTEST)  # slopes at 0 are those on either side of it
+        demand_resolved(layer, enough, short)
+        x, weights = map(np.asarray, gaussian_rule(marks_of(phi, enough).all / short))
+        rest = np.asarray(phi.rest(jnp.asarray(length * x)))
+        slopes = np.asarray(phi.with_slope(jnp.asarray(short * x))[1])
+        start = float(phi.at_zero)
+    shift = float(weights @ rest)
+    mean, variance = start + shift, float(weights @ np.square(rest - shift))
+    square, steep = variance + mean * mean, float(weights @ np.square(slopes))
+    total, rests = Length(square, live=square > 0), Length(variance, live=variance > 0)
+    if square == 0:  # of a zero vector nothing is left, whatever is divided by its length
+        return Dual(
+            Covariance(total, total, 0.0, 1.0, 1.0, 0.0),
+            None,
+            1.0,
+            1.0,
+            derivative=lambda: (steep,),
+        )
+    share = mean / math.sqrt(square)
+    return Dual(
+        total=Covariance(total, total, 0.0, 1.0, 1.0, 0.0),
+        mean=Mean(share, share, 0.0),
+        slope=q.coefficient * steep / square,
+        euler=float(weights @ np.square(length * x * slopes)) / square,
+        derivative=lambda: (steep,),
+        centred=Covariance(rests, rests, 0.0, 1.0, 1.0, 0.0),
+    )
