@@ -26,6 +26,7 @@ from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.state import Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
 # up to 2 pi/0.05 = 126; poles of phi(ru) at a distance of 0.3 leave an error of 4e-17.
@@ -82,6 +83,8 @@ def features(layer: Smooth, length: Array, terms: int) -> Features:
 
 @hermite_series.register
 def _(num: Float64, layer: Smooth, cov: Covariance, terms: int) -> Dual:
+    if num.equal and (itself := dual_of_equals(num, layer, cov)) is not None:
+        return itself
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
     one, two = (features(layer, r, terms) for r in (r1, r2))
     series, angles = _sum_quickly(one, two, cov) if num.quick else _sum_carefully(one, two, cov)
