@@ -53,8 +53,13 @@ def moments_of(layer: Elementwise, length: float) -> Moments:
     >>> round(moments_of(Gelu(), 1e9).square / 1e18, 9)     # nearly a ReLU: q/2
     0.5
     """
+    return Moments(*map(float, moments_at(layer, np.asarray(length, dtype=float))))
+
+
+def moments_at(layer: Elementwise, lengths: np.ndarray) -> Moments:
+    """At many lengths, as arrays of NumPy."""
     with jax.enable_x64(True):
-        return Moments(*map(float, _at(layer, jnp.asarray(length, jnp.float64))))
+        return Moments(*map(np.asarray, _at(layer, jnp.asarray(lengths))))
 
 
 @partial(jax.jit, static_argnums=0)
