@@ -5,8 +5,10 @@ over the layers, with $q' = E v^2$ of the fixed input, which is known:
 
 * Before the first activation K is affine in $x \cdot x'$, and $\Theta = c_1 K + c_0$: a Dense has $K' = wK + b$ and
   $\Theta' = K' + w\Theta = (1 + c_1)K' + (wc_0 - bc_1)$.
-* An activation has $|K'| \le \|\phi\|_\infty\sqrt{E\,\phi(v)^2}$ and $|E\,\phi'\phi'| \le S = \|\phi'\|_\infty\sqrt{E\,\phi'(v)^2}$.
-* The first one: $|\Theta'| = |(c_1 K + c_0)\,E\,\phi'\phi'| \le c_1 P(q') + |c_0| S$ with P as in `bounded_activations`.
+* An activation has $|K'| \le \|\phi\|_\infty\sqrt{E\,\phi(v)^2}$ and
+  $|E\,\phi'\phi'| \le S = \|\phi'\|_\infty\sqrt{E\,\phi'(v)^2}$.
+* The first one: $|\Theta'| = |(c_1 K + c_0)\,E\,\phi'\phi'| \le c_1 P(q') + |c_0| S$, with P as in
+  `bounded_activations`.
 * Every later one: $|\Theta'| \le |\Theta|\,S$, where $|\Theta|$ is bounded already.
 * A Dense: $|K'| \le w|K| + b$, $|\Theta'| \le |K'| + w|\Theta|$, and every squared length behind it is at least b.
 * A normalisation divides both by $\sqrt{(q + \epsilon)(q' + \epsilon)}$, where q is at least a number that is known. ∎

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from lnkernel.arch.elementwise import Elementwise
-from lnkernel.arch.smooth import Erf, Gaussian, Gelu, Sigmoid, Silu, Softplus, Tanh
+from lnkernel.arch.smooth import Erf, Gaussian, Gelu, Sigmoid, Silu, Smooth, Softplus, Tanh
 
 LOGISTIC_REACH = 45.0  # e^-45 = 3e-20
 
@@ -37,7 +36,7 @@ DIAGONAL = Line(1.0, 0.0)
 
 
 @singledispatch
-def asymptotes_of(layer: Elementwise) -> Asymptotes | None:
+def asymptotes_of(layer: Smooth) -> Asymptotes | None:
     """The asymptotes of an activation; None where they are not known, or where there are none."""
     return None
 

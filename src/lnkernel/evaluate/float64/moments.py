@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from lnkernel.arch.elementwise import Elementwise
-from lnkernel.arch.smooth import Cos, Sin
+from lnkernel.arch.smooth import Cos, Sin, Smooth
 from lnkernel.evaluate.float64.asymptotes import Asymptotes, asymptotes_of
 from lnkernel.evaluate.float64.functions import Function, function_of
 
@@ -46,7 +45,7 @@ class Moments(NamedTuple):
 Rule = Callable[[Array], Moments]  # of lengths, all above 0
 
 
-def moments_of(layer: Elementwise, length: float) -> Moments:
+def moments_of(layer: Smooth, length: float) -> Moments:
     """At one length, as plain numbers.
 
     >>> from lnkernel import Gelu
@@ -56,14 +55,14 @@ def moments_of(layer: Elementwise, length: float) -> Moments:
     return Moments(*map(float, moments_at(layer, np.asarray(length, dtype=float))))
 
 
-def moments_at(layer: Elementwise, lengths: np.ndarray) -> Moments:
+def moments_at(layer: Smooth, lengths: np.ndarray) -> Moments:
     """At many lengths, as arrays of NumPy."""
     with jax.enable_x64(True):
         return Moments(*map(np.asarray, _at(layer, jnp.asarray(lengths))))
 
 
 @partial(jax.jit, static_argnums=0)
-def _at(layer: Elementwise, length: Array) -> Moments:
+def _at(layer: Smooth, length: Array) -> Moments:
     rule = moments_rule(layer)
     if rule is None:
         raise ValueError(f"no rule for the moments of {type(layer).__name__}")
@@ -71,7 +70,7 @@ def _at(layer: Elementwise, length: Array) -> Moments:
 
 
 @singledispatch
-def moments_rule(layer: Elementwise) -> Rule | None:
+def moments_rule(layer: Smooth) -> Rule | None:
     """How the moments of an activation follow from the length; None where that is not known."""
     lines = asymptotes_of(layer)
     return None if lines is None else partial(by_quadrature, function_of(layer), lines)
