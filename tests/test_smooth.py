@@ -209,10 +209,11 @@ def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_too_few_terms_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No number rather than a wrong one: so it is inside a program, where nothing can be raised."""
+    """No number rather than a wrong one: so it is inside a program, where nothing can be raised.
+    The diagonal needs no series."""
     monkeypatch.setattr(expansion, "choice_for", lambda layer, r: expansion.Choice(32, None))
-    with pytest.raises(lnk.errors.KernelOverflowError):
-        lnk.ntk(lnk.serial(D, lnk.Tanh(), D))(X[:3])
+    found = np.asarray(lnk.ntk(lnk.serial(D, lnk.Tanh(), D))(X[:3]))
+    np.testing.assert_array_equal(np.isnan(found), ~np.eye(3, dtype=bool))
 
 
 def test_a_small_angle_that_arises_inside_is_computed_with_care() -> None:
@@ -321,8 +322,6 @@ def test_supremum_behind_a_layernorm() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(lnk.errors.ActivationRangeError, match=r"Tanh: .* deviation of 1\.41e\+09"):
         lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[1e9]])
-    with pytest.raises(lnk.errors.GrowthError, match="Tanh: how Θ"):
-        lnk.sup_diagonal(lnk.mlp(activation=lnk.Tanh(), norm="last"))
     with pytest.raises(lnk.errors.MissingFunctionError, match="no certificate"):
         lnk.sup_diagonal(lnk.mlp(activation=lnk.Gelu(), norm="first"), certify=True)
     with pytest.raises(lnk.errors.ArchitectureError, match="beta must be positive"):

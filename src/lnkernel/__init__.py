@@ -51,7 +51,16 @@ from lnkernel.arch import (
     serial,
 )
 from lnkernel.arch.parse import parse
-from lnkernel.bounds import Bound, SupDiagonal, Witness, bound, diverging_witness, sup_diagonal
+from lnkernel.bounds import (
+    Bound,
+    MeanBound,
+    SupDiagonal,
+    Witness,
+    bound,
+    diverging_witness,
+    mean_bound,
+    sup_diagonal,
+)
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
@@ -83,6 +92,7 @@ __all__ = [
     "Kernels",
     "LayerNorm",
     "LeakyRelu",
+    "MeanBound",
     "Node",
     "Parallel",
     "Piecewise",
@@ -111,6 +121,7 @@ __all__ = [
     "experiments",
     "finite",
     "kernels",
+    "mean_bound",
     "merge_duplicates",
     "mlp",
     "nngp",

@@ -256,21 +256,25 @@ class ActivationRangeError(LnkernelError, ValueError):
 
 
 class GrowthError(LnkernelError, NotImplementedError):
-    """The growth of Θ(x, x) is not known behind an activation whose inputs have lengths that vary.
+    """The growth of Θ(x, x) is not known behind an activation of which it is not known how it behaves at
+    long and at short inputs.
 
     >>> import lnkernel as lnk
-    >>> lnk.sup_diagonal(lnk.mlp(activation=lnk.Gelu(), norm="last"))
+    >>> class Wavelet(lnk.Smooth):
+    ...     pass
+    >>> lnk.sup_diagonal(lnk.serial(lnk.Dense(8), Wavelet(), lnk.Dense(1)))
     Traceback (most recent call last):
     ...
-    lnkernel.errors.GrowthError: Gelu: how Θ(x, x) behaves as |x| → ∞ is known here only where a LayerNorm or
-    RMSNorm without eps stands before its first analytic activation. Put one there; ...
+    lnkernel.errors.GrowthError: Wavelet: how Θ(x, x) behaves as |x| → ∞ is not known, because nothing is known
+    of this activation at long inputs. Register its asymptotes ...
     """
 
     def __init__(self, layer: str):
         super().__init__(
-            f"{layer}: how Θ(x, x) behaves as |x| → ∞ is known here only where a LayerNorm or RMSNorm "
-            "without eps stands before its first analytic activation. Put one there; kernels and "
-            "posteriors need none."
+            f"{layer}: how Θ(x, x) behaves as |x| → ∞ is not known, because nothing is known of this "
+            "activation at long inputs. Register its asymptotes in "
+            "lnkernel.evaluate.float64.asymptotes, or the rule of its moments in "
+            "lnkernel.evaluate.float64.moments; kernels and posteriors need neither."
         )
 
 
@@ -429,6 +433,25 @@ class BoundedNetworkError(LnkernelError, ValueError):
             "the bound, or use a network without normalisation to see it diverge."
         )
         self.C, self.rkhs = C, rkhs
+
+
+class BoundedMeanError(LnkernelError, ValueError):
+    """An input with a huge output asked for where Θ(x, x) grows, but the mean is bounded.
+
+    >>> import lnkernel as lnk
+    >>> lnk.diverging_witness(lnk.mlp(hidden=1, activation=lnk.Erf()), [[1.0]], [1.0])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.BoundedMeanError: this network has no diverging witness: ... |mean(x)| ≤ ... for every x. ...
+    """
+
+    def __init__(self, value: float):
+        super().__init__(
+            "this network has no diverging witness: Θ(x, x) grows without limit, and with it the spread "
+            "of trained networks, but its activations are bounded, so for these data |mean(x)| ≤ "
+            f"{value:.6g} for every x. Ask lnkernel.mean_bound(arch, X, y) for this bound."
+        )
+        self.value = value
 
 
 class NotATheoremWarning(UserWarning):

@@ -152,5 +152,17 @@ class Gaussian(Smooth):
 
 @traits.register(Smooth)
 def _(layer: Smooth) -> Traits:
-    """They are computed for lengths of moderate size only, which float64 holds."""
+    """Lengths of any size stay in range: behind it they are at most proportional to those before. Of an
+    even function, less its mean, short inputs leave the square."""
     return dataclasses.replace(Traits(), needs_range=False, reads_centred=False, steepness=2.0)
+
+
+@traits.register(Erf)
+@traits.register(Gelu)
+@traits.register(Sigmoid)
+@traits.register(Silu)
+@traits.register(Softplus)
+@traits.register(Tanh)
+def _(layer: Smooth) -> Traits:
+    """They have a slope at 0."""
+    return dataclasses.replace(Traits(), needs_range=False, reads_centred=False, steepness=1.0)

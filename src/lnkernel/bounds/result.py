@@ -112,9 +112,14 @@ def _statement(b: Bound) -> str:
     if b.max_abs_y == 0:
         return f"Every target is 0, so {mean} is 0 everywhere: the bound is 0."
     if math.isinf(b.value):
+        other = (
+            ""
+            if b.sup.cause is None
+            else "; for bounded activations `mean_bound` does so everywhere"
+        )
         return (
-            f"No finite number bounds {mean} for every x, because C = sup Θ(x, x) is infinite. "
-            "`at(x)` bounds it at a point."
+            f"The theorem bounds {mean} by no finite number for every x, because C = sup Θ(x, x) is "
+            f"infinite. `at(x)` bounds it at a point{other}."
         )
     if not b.is_theorem:
         return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import demand_one_length, is_monotone, steepness
+from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.errors import InputError
@@ -38,6 +39,7 @@ class SupDiagonal:
         limit_at_zero: of Θ(x, x) as x → 0.
         is_constant: whether Θ(x, x) is one and the same number for every x but 0.
         growth: where Θ(x, x) → ∞ as |x| → ∞, its power law in |x|/√d; None else.
+        cause: the activation that makes it grow, where a LayerNorm before it would not let it.
         method: "constant", "monotone" (a theorem: C is the limit at infinity), "search" (over
             all norms, in float64), "limit" (infinite at one end), or "balls" (certified).
         certified: whether `enclosure` is rigorous; else the value is right but for rounding, and
@@ -60,6 +62,7 @@ class SupDiagonal:
     certified: bool
     arch: Node = field(repr=False)
     enclosure: tuple[float, float] | None = None
+    cause: Cause | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -97,10 +100,19 @@ class SupDiagonal:
 
     def _reason(self) -> str:
         if self.growth is not None:
-            return (
-                "Some way through the network passes no normalisation, so "
+            law = (
                 f"Θ(x, x) ~ {self.growth.coefficient:.6g}·(|x|/√d)^{self.growth.exponent:.6g} as "
-                "|x| → ∞. A normalisation before the last layer makes it bounded."
+                "|x| → ∞"
+            )
+            if self.cause is not None:
+                return (
+                    f"{self.cause} meets inputs of every length q, and its kernel saturates: the share "
+                    f"R = q·E φ'²/E φ² of its derivative grows without limit, so {law}. A normalisation "
+                    "behind it does not help; a LayerNorm without eps before the first such layer does."
+                )
+            return (
+                f"Some way through the network passes no normalisation, so {law}. A normalisation "
+                "before the last layer makes it bounded."
             )
         if math.isinf(self.value):
             return (
@@ -123,8 +135,8 @@ def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
 
     The limit at infinity comes from the leading terms of the rules, in closed form. For layers one
     after another without trainable biases, Θ(x, x) never decreases in |x| (docs/bound.md), so C is
-    that limit. With sums or trainable biases the maximum may be at zero or in between: then every
-    norm from 1e-150 to 1e150 is searched, and both limits.
+    that limit. With sums, trainable biases or analytic activations the maximum may be at zero or in
+    between: then every norm from 1e-150 to 1e150 is searched, and both limits.
 
     Args:
         arch: any architecture of this library.
@@ -138,6 +150,9 @@ def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
     C = sup Θ(x, x) = ∞.
       Some way through the network passes no normalisation, so Θ(x, x) ~ 6·(|x|/√d)^2 as
       |x| → ∞. A normalisation before the last layer makes it bounded.
+    >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="last", activation=lnk.Tanh()))
+    >>> c.value, c.growth.exponent, str(c.cause)          # here the LayerNorm comes too late
+    (inf, 1.0, 'Tanh at layer 1')
     """
     arch = asymptotics.concrete(arch)
     demand_one_length(arch)
@@ -176,6 +191,7 @@ def _in_float64(arch: Node) -> SupDiagonal:
         method=method,
         certified=False,
         arch=arch,
+        cause=cause_of_growth(arch) if growing is not None else None,
     )
 
 

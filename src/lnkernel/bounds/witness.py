@@ -10,9 +10,16 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
+from lnkernel.bounds.mean_bound import mean_bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.check import Data, as_data, as_number
-from lnkernel.errors import BoundedNetworkError, InputError, KernelOverflowError
+from lnkernel.errors import (
+    ArchitectureError,
+    BoundedMeanError,
+    BoundedNetworkError,
+    InputError,
+    KernelOverflowError,
+)
 from lnkernel.gram.kernel import Kernel, ntk
 from lnkernel.types import Points, Targets
 
@@ -65,7 +72,8 @@ def diverging_witness(arch: Node, X: Points, y: Targets, above: float = 1e6) -> 
     are replaced by one point with target 1, from which $\Theta(rx_1, x_1)/\Theta(x_1, x_1)$ grows
     without limit in r; the result says so.
 
-    A network with a finite $C = \sup\Theta(x, x)$ has no witness: the error states its bound.
+    A network with a finite $C = \sup\Theta(x, x)$ has no witness: the error states its bound. Nor has one
+    whose activations are bounded, though its $\Theta(x, x)$ may grow (`mean_bound`).
 
     >>> import lnkernel as lnk
     >>> w = lnk.diverging_witness(lnk.mlp(hidden=2), [[-1.0], [0.5], [2.0]], [1.0, 0.0, 1.0])
@@ -77,6 +85,7 @@ def diverging_witness(arch: Node, X: Points, y: Targets, above: float = 1e6) -> 
     sup = sup_diagonal(arch)
     if math.isfinite(sup.value):
         raise BoundedNetworkError(*_bound_in_words(sup, data))
+    _refuse_bounded_activations(sup.arch, data)
     found = _along_rays(sup.arch, data, above)
     if found is not None:
         return _witness(sup, data, found, above, is_given=True)
@@ -196,6 +205,15 @@ def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given
     )
     y = data.y[:, 0] if data.one_output else data.y
     return Witness(found.x, found.value, found.error, data.x, y, is_given, above, text)
+
+
+def _refuse_bounded_activations(arch: Node, data: Data) -> None:
+    """Θ(x, x) grows, but the mean does not where that is proved."""
+    try:
+        proved = mean_bound(arch, data.x, data.y)
+    except ArchitectureError:
+        return
+    raise BoundedMeanError(proved.value)
 
 
 def _bound_in_words(sup: SupDiagonal, data: Data) -> tuple[float, float]:

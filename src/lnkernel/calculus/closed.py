@@ -125,12 +125,17 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
     if form.has_mean:
         line = _line(num, form, pair, cov)
         total = orthogonal_sum(num, [centred, line])[0]
-        one, two = (
-            num.sqrt(num.divide(part.q, whole.q))
-            for part, whole in ((line.first, total.first), (line.second, total.second))
-        )
-        mean = Mean(one, two, line.e)
+        one, two = _shares(num, line, total)
+        mean = Mean(one, two, line.e, _shares(num, centred, total))
     return assembled(form, num, pair, total, mean, centred)
+
+
+def _shares(num: Arithmetic, part: Covariance, whole: Covariance) -> Ends:
+    one, two = (
+        num.sqrt(num.divide(x.q, y.q))
+        for x, y in ((part.first, whole.first), (part.second, whole.second))
+    )
+    return one, two
 
 
 def assembled(

@@ -89,8 +89,8 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
     cov = normalised(num, state.centred, layer.eps)
     t = state.t
     if state.mean is not None:  # Θ/(r1 r2) refers to the centred lengths from here on
-        upright = [num.sqrt(1 - m * m) for m in state.mean[:2]]
-        t = num.divide(num.divide(t, upright[0]), upright[1])
+        left = state.mean.left(num)
+        t = num.divide(num.divide(t, left[0]), left[1])
     o = _divided(num, state.o, state.centred, layer.eps)
     return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
 
@@ -162,6 +162,7 @@ def _(layer: Parallel, state: State, num: Arithmetic) -> State:
             sign1 * num.sqrt(num.divide(line.first.q, total.first.q)),
             sign2 * num.sqrt(num.divide(line.second.q, total.second.q)),
             line.e,
+            _rests(num, centred, total) if any(_has_rest(end) for end in ends) else None,
         )
     t = sum(
         end.averaged
@@ -173,6 +174,18 @@ def _(layer: Parallel, state: State, num: Arithmetic) -> State:
     gaussian_state = all(end.gaussian for end in ends)
     return State(
         total, centred, t, o=sum(offsets) if offsets else None, mean=mean, gaussian=gaussian_state
+    )
+
+
+def _has_rest(state: State) -> bool:
+    return state.mean is not None and state.mean.rest is not None
+
+
+def _rests(num: Arithmetic, centred: Covariance, total: Covariance) -> tuple[Number, Number]:
+    """What the means leave of each length."""
+    return (
+        num.sqrt(num.divide(centred.first.q, total.first.q)),
+        num.sqrt(num.divide(centred.second.q, total.second.q)),
     )
 
 

@@ -11,11 +11,22 @@ from lnkernel.calculus.covariance import Covariance
 
 class Mean(NamedTuple):
     """The mean feature of each input: its share m/r of the length, and the relative difference
-    (|m1| - |m2|)/(|m1| + |m2|)."""
+    (|m1| - |m2|)/(|m1| + |m2|).
+
+    `rest` says what the mean leaves of each length, sqrt(1 - share²), where that formula would cancel:
+    where an activation that is not 0 at 0 meets short inputs.
+    """
 
     first: Number
     second: Number
     e: Number
+    rest: tuple[Number, Number] | None = None
+
+    def left(self, num: Arithmetic) -> tuple[Number, Number]:
+        """What the mean leaves of each length."""
+        if self.rest is not None:
+            return self.rest
+        return num.sqrt(1 - self.first * self.first), num.sqrt(1 - self.second * self.second)
 
 
 class Kernels(NamedTuple):

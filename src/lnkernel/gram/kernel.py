@@ -15,6 +15,7 @@ from lnkernel.calculus.state import Kernels
 from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
 from lnkernel.errors import KernelOverflowError
 from lnkernel.evaluate.float64.expansion import expand, has_series
+from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import tiled, traced
 from lnkernel.gram.structure import Structure, dissect
 from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
@@ -46,7 +47,7 @@ class _OfPoints:
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
             self._check(points, points2)
-            program = self._program(points, points2)
+            program = self._program(points, points2, self._has_series)
             if points2 is points:
                 out, ends = tiled.symmetric(program, points)
                 _check_range("x", points, ends)
@@ -67,12 +68,13 @@ class _OfPoints:
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
-            out = tiled.diagonal(self._program(points, points), points)
+            needs_terms = self._has_series and not self._knows_diagonal
+            out = tiled.diagonal(self._program(points, points, needs_terms), points)
             _check_range("x", points, out)
             return tuple(handed_out(k, was_on) for k in out)
 
-    def _program(self, x: Array, x2: Array) -> tiled.Program:
-        if self._has_series:
+    def _program(self, x: Array, x2: Array, needs_terms: bool) -> tiled.Program:
+        if needs_terms:
             structure, varying = _dissect(expand(self.arch, *((x,) if x2 is x else (x, x2))))
         else:
             structure, varying = self._dissected
@@ -86,6 +88,10 @@ class _OfPoints:
     @cached_property
     def _has_series(self) -> bool:
         return has_series(self.arch)
+
+    @cached_property
+    def _knows_diagonal(self) -> bool:
+        return knows_diagonal(self.arch)
 
     @cached_property
     def _centres_input(self) -> bool:

@@ -42,11 +42,15 @@ def take(points: Points, index: Array) -> Points:
 
 
 def through(
-    arch: Node, total: Covariance, centred: Covariance | None, quick: bool = False
+    arch: Node,
+    total: Covariance,
+    centred: Covariance | None,
+    quick: bool = False,
+    equal: bool = False,
 ) -> Kernels:
     """K and Θ behind `arch` of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
-    num = Float64(needs_range(arch), quick)
+    num = Float64(needs_range(arch), quick, equal)
     return run(arch, start, num).kernels(num)
 
 
@@ -72,5 +76,5 @@ def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
     """Every point with itself, (n,)."""
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
-    kernels = through(arch, total, centred)
+    kernels = through(arch, total, centred, equal=True)
     return Kernels(*(jnp.broadcast_to(k, points.raw.live.shape) for k in kernels))

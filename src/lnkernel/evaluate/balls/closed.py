@@ -24,8 +24,9 @@ _falling = elementwise(lambda x: (-x).exp(), 1)
 _fallen = elementwise(lambda x: -((-x).expm1()), 1)
 
 
-@hermite_series.register
-def _(num: BallOperations, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
+@hermite_series.register(Balls)
+@hermite_series.register(Ray)
+def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
     """Where there is a closed form."""
     form = form_of(layer, num)
     if form is None:

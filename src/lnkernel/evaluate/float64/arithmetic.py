@@ -19,12 +19,13 @@ class Float64:
 
     `with_range` is for networks in which squared lengths may leave the range of float64. With
     `quick`, functions may give NaN for pairs that need more care than the others, and get it later.
+    With `equal`, both inputs of every pair are one and the same.
     """
 
     name, purpose = "float64", "kernel"
 
-    def __init__(self, with_range: bool = False, quick: bool = False):
-        self.with_range, self.quick = with_range, quick
+    def __init__(self, with_range: bool = False, quick: bool = False, equal: bool = False):
+        self.with_range, self.quick, self.equal = with_range, quick, equal
 
     def real(self, x: float) -> float:
         return float(x)

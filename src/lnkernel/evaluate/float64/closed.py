@@ -64,7 +64,8 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     ]
     scales = [form.scale(num, side) for side in (pair.first, pair.second)]
     roots = num.sqrt(scales[0]) * num.sqrt(scales[1])
-    ends, both = [0.0, 0.0], 0.0
+    ends: list[Any] = [0.0, 0.0]
+    both: Any = 0.0
     if form.odd_is_linear:
         ends = [0.25 * (side.r * side.r) for side in (pair.first, pair.second)]
         both = 0.25 * (pair.first.r * (pair.second.r * pair.c))
@@ -84,7 +85,8 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     squares = [end + m * m for end, m in zip(ends, means, strict=True)]
     total = _covariance(num, cov, squares, both + means[0] * means[1], alive)
     one, two = (num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True))
-    mean = Mean(one, two, _difference(num, cov, means))
+    rest = [num.divide(num.sqrt(x), num.sqrt(y)) for x, y in zip(ends, squares, strict=True)]
+    mean = Mean(one, two, _difference(num, cov, means), (rest[0], rest[1]))
     return assembled(form, num, pair, total, mean, centred)
 
 

@@ -145,11 +145,11 @@ def tabulated(
         return near, far, far - near
 
     rest = odd_share + even_share
-    length, share = Length(jnp.square(size)), unit[0]
+    length, share, left = Length(jnp.square(size)), unit[0], jnp.sqrt(rest)
     centred = Length(length.q * rest)
     return Dual(
         total=Covariance(length, length, *angle(square[0] + even_share, 1.0), 0.0),
-        mean=None if vanishes and degrees[0] == NONE else Mean(share, share, 0.0),
+        mean=None if vanishes and degrees[0] == NONE else Mean(share, share, 0.0, (left, left)),
         slope=odd.slope + c * even.slope,
         euler=even.value + c * odd.value,
         centred=Covariance(centred, centred, *angle(even_share, rest), 0.0),

@@ -103,7 +103,12 @@ def _assembled(
         total=Covariance(
             first, second, pair.w, pair.z, pair.product, _difference(one.size, two.size)
         ),
-        mean=Mean(mean1 / one.size, mean2 / two.size, _difference(jnp.abs(mean1), jnp.abs(mean2))),
+        mean=Mean(
+            mean1 / one.size,
+            mean2 / two.size,
+            _difference(jnp.abs(mean1), jnp.abs(mean2)),
+            (one.spread / one.size, two.spread / two.size),
+        ),
         slope=pair.slope,
         euler=pair.euler,
         derivative=lambda: (pair.slope, one.size / r1, two.size / r2),

@@ -13,8 +13,7 @@ from lnkernel.calculus.homogeneous import Tails, integer_moment
 from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.spherical import Spherical, spherical
 from lnkernel.calculus.state import Mean
-from lnkernel.errors import GrowthError
-from lnkernel.evaluate.float64.moments import moments_of
+from lnkernel.evaluate.leading.activations import image
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
 from lnkernel.evaluate.leading.terms import as_term
 
@@ -46,21 +45,15 @@ def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
 
 @hermite_series.register
 def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
-    """Behind a normalisation without eps all lengths are one and the same number."""
-    q = as_term(cov.first.q)
-    if not (q.whole and q.power == 0):
-        raise GrowthError(type(layer).__name__)
-    found = moments_of(layer, math.sqrt(q.coefficient))
-    length, share = (
-        Length(found.square, live=found.square > 0),
-        found.mean / math.sqrt(found.square),
-    )
-    rest = Length(found.variance, live=found.variance > 0)
+    made = image(layer, as_term(cov.first.q))
+    num.amplified.append(made.slope.power > 0)
+    length = Length(made.square, live=made.square.coefficient > 0)
+    rest = Length(made.variance, live=made.variance.coefficient > 0)
     return Dual(
         total=Covariance(length, length, 0.0, 1.0, 1.0, 0.0),
-        mean=Mean(share, share, 0.0),
-        slope=q.coefficient * found.slopes / found.square,
-        euler=found.euler / found.square,
-        derivative=lambda: (found.slopes,),
+        mean=Mean(made.share, made.share, 0.0, (made.rest, made.rest)),
+        slope=made.slope,
+        euler=made.euler,
+        derivative=lambda: (made.slopes,),
         centred=Covariance(rest, rest, 0.0, 1.0, 1.0, 0.0),
     )

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import jax
 
 from lnkernel.arch import Node
-from lnkernel.arch.flow import check_network
+from lnkernel.arch.flow import check_network, rows_of
+from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import at_input
@@ -79,8 +80,17 @@ def concrete(arch: Node) -> Node:
     return made
 
 
-def _through(arch: Node, square: Term) -> Term:
+def amplifying(arch: Node) -> list[tuple[str, Node, bool]]:
+    """Every analytic activation with its position, and whether it multiplies Θ/q by a number that grows
+    without limit as |x| → ∞."""
     num = LeadingTerms()
+    _through(arch, Term(1.0, 1.0), num)
+    rows = [(here, layer) for here, layer, _ in rows_of(arch) if isinstance(layer, Smooth)]
+    return [(*row, amplified) for row, amplified in zip(rows, num.amplified, strict=True)]
+
+
+def _through(arch: Node, square: Term, num: LeadingTerms | None = None) -> Term:
+    num = num or LeadingTerms()
     length = Length(square, live=square.coefficient > 0)
     start = Covariance(length, length, w=0.0, z=1.0, c=1.0, e=0.0)
     return as_term(rule(concrete(arch), at_input(start, start), num).kernels(num).ntk)

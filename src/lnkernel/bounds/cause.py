@@ -1,0 +1,50 @@
+"""Which activation is to blame where Θ(x, x) grows without limit in spite of a LayerNorm behind it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+
+from lnkernel.arch import LayerNorm, Node, Serial
+from lnkernel.arch.smooth import Smooth
+from lnkernel.evaluate.leading.growth import amplifying, far
+
+
+class Cause(NamedTuple):
+    """An activation whose kernel saturates, and its position."""
+
+    layer: str
+    position: str
+
+    def __str__(self) -> str:
+        return f"{self.layer} at {self.position}" if self.position else self.layer
+
+
+def cause_of_growth(arch: Node) -> Cause | None:
+    """The first activation that multiplies Θ/q by a number that grows with its input.
+
+    None if there is none, or if Θ(x, x) would grow all the same with a LayerNorm before each of them.
+
+    >>> import lnkernel as lnk
+    >>> print(cause_of_growth(lnk.mlp(activation=lnk.Tanh(), norm="last")))
+    Tanh at layer 1
+    """
+    found = amplifying(arch)
+    if not any(amplifies for *_, amplifies in found) or far(_normalised(arch)).power > 0:
+        return None
+    position, layer = next((here, layer) for here, layer, amplifies in found if amplifies)
+    return Cause(type(layer).__name__, position)
+
+
+def _normalised(arch: Node) -> Node:
+    """With a LayerNorm before each of them."""
+    flags = iter([amplifies for *_, amplifies in amplifying(arch)])
+
+    def remedied(part: Any) -> Any:
+        if not isinstance(part, Smooth):
+            return part
+        return Serial((LayerNorm(), part)) if next(flags) else part
+
+    made: Node = jax.tree.map(remedied, arch, is_leaf=lambda part: isinstance(part, Smooth))
+    return made
