@@ -61,7 +61,7 @@ def _panel(ax: Any, rows: list[Row], radii: np.ndarray) -> None:
         colour = COLOURS[row.cell.norm]
         ax.plot(radii, row.output, color=colour, lw=1.6)
         ax.plot(radii, row.mean, color=colour, lw=1.2, ls=":")
-        if row.has_norm:
+        if row.has_bound:
             ax.axhline(row.bounds["rkhs"], color=colour, lw=1.0, ls="--")
     ax.axvspan(radii[0], 1.0, color="0.93", lw=0, zorder=0)
     ax.set_xscale("log")
@@ -87,7 +87,7 @@ def draw_bounds(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(6.4, 5.0), layout="constrained")
     ax: Any = figure.subplots()
-    bounded = [row for row in rows if row.has_norm]
+    bounded = [row for row in rows if row.has_bound]
     for d, marker in MARKERS.items():
         for form, colour in (("rkhs", "#0072b2"), ("sharp", "#e69f00")):
             here = [row for row in bounded if row.cell.dimension == d]
