@@ -191,6 +191,6 @@ def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> 
     report.paragraph(
         f"{shown(plan.activation)} networks with {plan.hidden} hidden layers of width {plan.width} in "
         "standard parametrisation, He weights and biases N(0, 0.01), without training of LayerNorm's "
-        f"scale and bias; full batch, Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The infinitely wide networks "
-        "are trained to convergence by gradient descent: closed form, no training."
+        f"scale and bias; full batch, Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The "
+        "infinitely wide networks are trained to convergence by gradient descent: closed form, no training."
     )
