@@ -37,7 +37,8 @@ def draw_outputs(rows: list[Row], radii: np.ndarray, path: Path) -> None:
             _panel(panels[i, j], _alike(here), radii)
             panels[i, j].set_title(f"{target}, {d} input{'s' * (d > 1)}", fontsize=10)
     largest = max(row.sup_output for row in rows)
-    panels[0, 0].set_ylim(1e-3, 10 * largest)
+    bounds = [row.bounds["rkhs"] for row in rows if row.has_bound]
+    panels[0, 0].set_ylim(1e-3, max(10 * largest, 3 * max(bounds, default=0.0)))
     for ax in panels[-1]:
         ax.set_xlabel("|x| / longest training input")
     for ax in panels[:, 0]:

@@ -30,6 +30,13 @@ def found() -> lnk.finite.Comparison:
     return lnk.finite.compare(ARCH, X, Y, X_EVAL, (128, 32), SEEDS, progress=False)
 
 
+def test_networks_without_a_known_bound_are_compared_all_the_same() -> None:
+    arch = lnk.mlp(hidden=1, b_std=1.0, activation=lnk.Gelu())
+    found = lnk.finite.compare(arch, X, Y, X, [16], seeds=2, max_steps=5, progress=False)
+    assert not math.isfinite(found.bound) and not math.isfinite(found.rkhs)
+    assert "no bound" in str(found).lower() and found.rows[0].ntk_error > 0
+
+
 def test_figures_are_those_of_the_networks(found: lnk.finite.Comparison) -> None:
     """Everything again, by the public functions, for the narrower width."""
     row = found.rows[0]
