@@ -26,7 +26,7 @@ def test_what_is_claimed() -> None:
 
 
 def test_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A LayerNorm behind tanh leaves Θ̂(x, x) growing like |x|, as far as networks of this width tell."""
-    monkeypatch.setattr(growth, "LENGTHS", np.geomspace(3, 30, 4))
-    row = growth.measure("tanh", "last", 1.0, width=256, seeds=2)
-    assert row.holds and len(row.kernel) == 4
+    """Behind tanh a LayerNorm leaves Θ̂(x, x) growing, also in a few narrow networks."""
+    monkeypatch.setattr(growth, "LENGTHS", np.geomspace(10, 60, 3))
+    row = growth.measure("tanh", "last", 1.0, width=512, seeds=2)
+    assert len(row.kernel) == 3 and 0.5 < row.power < 1.5, row

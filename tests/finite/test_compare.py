@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -14,6 +15,7 @@ import optax
 import pytest
 
 import lnkernel as lnk
+from lnkernel.finite.comparison import trial
 from lnkernel.finite.comparison import width as compare_width
 from lnkernel.finite.comparison.descent import Descent, descent
 from lnkernel.finite.training.ensemble import train_ensemble
@@ -28,13 +30,6 @@ X_EVAL = np.array([[-0.8], [0.2], [1.5], [-3.0], [100.0]])  # on the interval, a
 @pytest.fixture(scope="module")
 def found() -> lnk.finite.Comparison:
     return lnk.finite.compare(ARCH, X, Y, X_EVAL, (128, 32), SEEDS, progress=False)
-
-
-def test_networks_without_a_known_bound_are_compared_all_the_same() -> None:
-    arch = lnk.mlp(hidden=1, b_std=1.0, activation=lnk.Gelu())
-    found = lnk.finite.compare(arch, X, Y, X, [16], seeds=2, max_steps=5, progress=False)
-    assert not math.isfinite(found.bound) and not math.isfinite(found.rkhs)
-    assert "no bound" in str(found).lower() and found.rows[0].ntk_error > 0
 
 
 def test_figures_are_those_of_the_networks(found: lnk.finite.Comparison) -> None:
@@ -250,3 +245,17 @@ def test_trained_ensemble_at_width_4096(norm: str | None, seeds: int) -> None:
     assert c.exponent is not None and abs(c.exponent + 0.5) < 0.1
     assert wide.drift < c.rows[0].drift / 4  # width^(-1/2) is 1/4, and it falls faster
     assert norm is None or wide.max_output < c.bound
+
+
+def test_where_no_bound_is_known_the_rest_is_compared(
+    found: lnk.finite.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(limit: Any) -> None:
+        raise lnk.errors.GrowthError("Gelu")
+
+    monkeypatch.setattr(trial, "bound", refuse)
+    limits = trial._bounds(lnk.posterior(ARCH, X, Y))
+    assert np.isnan(limits).all()
+    unknown = dataclasses.replace(found, bound=limits[0], rkhs=limits[1])
+    assert "No bound on the output of this network is known" in str(unknown)
+    assert "has no bound: B(D) = inf" in str(dataclasses.replace(found, bound=math.inf))
