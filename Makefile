@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture test test-slow lint types demo accuracy gram posterior tightness width training bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram posterior tightness width growth training bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -27,6 +27,9 @@ notebooks: setup  ## run all notebooks from scratch and write them back with the
 picture: setup  ## docs/assets/one-layernorm.png
 	$(BIN)/python docs/tools/picture.py
 
+activation-pictures: setup  ## docs/assets/activation-kernels.png and activation-rays.png
+	$(BIN)/python docs/tools/activation_pictures.py
+
 test: lint types docs  ## lint, type-check and test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
@@ -50,6 +53,9 @@ tightness: setup  ## each bound beside the true supremum of the mean
 
 width: setup  ## finite networks beside Θ, from width 128 to 4096
 	$(BIN)/python -m benchmarks.width
+
+growth: setup  ## how Θ̂(x, x) of finite networks grows with |x|, by activation and LayerNorm
+	$(BIN)/python -m benchmarks.growth
 
 training: setup  ## speed of training an ensemble beside PyTorch
 	$(BIN)/python -m benchmarks.training

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import optax
 
 import lnkernel as lnk
 from lnkernel.bounds import FORMS
+from lnkernel.experiments.activations import DEFAULT, activation_named, key_of
+from lnkernel.experiments.limit import limit_of
 
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "sinusoid": lambda u: np.sin(2 * u),
@@ -37,6 +40,7 @@ class Cell:
     norm: str | None
     width: int
     training: str  # "practice" or "theory"
+    activation: str = key_of(DEFAULT)  # as text
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Row:
-    """What was found in one cell. Infinity stands for what is not bounded."""
+    """What was found in one cell. Infinity stands for what is not bounded, NaN for what is not known."""
 
     cell: Cell
     bounds: dict[str, float]
@@ -63,19 +67,35 @@ class Row:
     output_growth: float
     loss: float  # of the trained networks, as a share of 1/2 Σ y²
     seconds: float
+    noise: float = 0.0  # of the infinitely wide networks' training
+    no_bound: str = ""  # why there is none, where there is a LayerNorm or theory is silent
 
     @property
     def has_norm(self) -> bool:
         return self.cell.norm is not None
 
     @property
+    def has_bound(self) -> bool:
+        return self.has_norm and not self.no_bound
+
+    @property
     def bound_holds(self) -> bool:
         chain = [self.sup_mean, *(self.bounds[form] for form in FORMS)]
-        return all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(chain))
+        known = [value for value in chain if not math.isnan(value)]
+        return all(low <= high * (1 + 1e-9) for low, high in itertools.pairwise(known))
 
     @property
     def stays_bounded(self) -> bool:
-        return not self.has_norm or abs(self.output_growth) <= GROWTH
+        return not self.has_bound or abs(self.output_growth) <= GROWTH
+
+
+def as_dict(made: Cell | Row) -> dict[str, Any]:
+    """Its fields, but those which came with other activations and have their defaults."""
+    found = asdict(made)
+    if isinstance(made, Row):
+        found["cell"] = as_dict(made.cell)
+    later = {field.name: field.default for field in fields(made) if field.default is not MISSING}
+    return {name: value for name, value in found.items() if later.get(name, MISSING) != value}
 
 
 def data(cell: Cell, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -102,18 +122,19 @@ def rays(x: np.ndarray, settings: Settings) -> np.ndarray:
 
 def measure(cell: Cell, settings: Settings) -> Row:
     begin = time.perf_counter()
-    arch = lnk.mlp(cell.hidden, cell.width, norm=cell.norm)
+    activation = activation_named(cell.activation)
+    arch = lnk.mlp(cell.hidden, cell.width, norm=cell.norm, activation=activation)
     x, y = data(cell, settings)
     points = rays(x, settings)
     flat = points.reshape(-1, cell.dimension)
-    b, posterior = lnk.bound(arch, x, y), lnk.posterior(arch, x, y)
-    mean = np.abs(np.asarray(posterior.mean(flat))).reshape(points.shape[:2]).max(axis=0)
-    ensemble = trained(cell, settings, arch, x, y, posterior)
+    limit = limit_of(arch, x, y, flat)
+    mean = np.abs(limit.mean).reshape(points.shape[:2]).max(axis=0)
+    ensemble = trained(cell, settings, arch, x, y, limit.posterior)
     outputs = np.abs(np.asarray(ensemble(flat), np.float64))
     output = outputs.reshape(settings.seeds, *points.shape[:2]).max(axis=(0, 1))
     return Row(
         cell=cell,
-        bounds={form: float(getattr(b, form)) for form in FORMS},
+        bounds=limit.bounds,
         sup_mean=float(mean.max()),
         sup_output=float(output.max()),
         mean=mean.tolist(),
@@ -122,6 +143,8 @@ def measure(cell: Cell, settings: Settings) -> Row:
         output_growth=growth(output),
         loss=float(ensemble.loss.mean() / (0.5 * (y @ y))),
         seconds=time.perf_counter() - begin,
+        noise=limit.noise,
+        no_bound=limit.no_bound if cell.norm is not None or math.isnan(limit.C) else "",
     )
 
 
@@ -144,6 +167,9 @@ def trained(
 
     if cell.training == "practice":
         return run(optax.adam(1e-3), "standard")
+    if limit is None:
+        remedy = "Train these networks as in practice"
+        raise lnk.errors.InputError("training", "a kernel to take the rate from", "none", remedy)
     rate = limit.max_learning_rate / 2
     for _ in range(HALVINGS):
         try:
@@ -154,5 +180,7 @@ def trained(
 
 
 def growth(largest: np.ndarray) -> float:
-    """The power of |x| that the values follow over the last three decades."""
+    """The power of |x| that the values follow over the last three decades; NaN if they are not known."""
+    if np.isnan(largest[LAST]).any():
+        return math.nan
     return float(np.polyfit(np.log(RADII[LAST]), np.log(largest[LAST]), 1)[0])

@@ -37,7 +37,8 @@ def draw_outputs(rows: list[Row], radii: np.ndarray, path: Path) -> None:
             _panel(panels[i, j], _alike(here), radii)
             panels[i, j].set_title(f"{target}, {d} input{'s' * (d > 1)}", fontsize=10)
     largest = max(row.sup_output for row in rows)
-    panels[0, 0].set_ylim(1e-3, 10 * largest)
+    bounds = [row.bounds["rkhs"] for row in rows if row.has_bound]
+    panels[0, 0].set_ylim(1e-3, max(10 * largest, 3 * max(bounds, default=0.0)))
     for ax in panels[-1]:
         ax.set_xlabel("|x| / longest training input")
     for ax in panels[:, 0]:
@@ -61,7 +62,7 @@ def _panel(ax: Any, rows: list[Row], radii: np.ndarray) -> None:
         colour = COLOURS[row.cell.norm]
         ax.plot(radii, row.output, color=colour, lw=1.6)
         ax.plot(radii, row.mean, color=colour, lw=1.2, ls=":")
-        if row.has_norm:
+        if row.has_bound:
             ax.axhline(row.bounds["rkhs"], color=colour, lw=1.0, ls="--")
     ax.axvspan(radii[0], 1.0, color="0.93", lw=0, zorder=0)
     ax.set_xscale("log")
@@ -87,7 +88,7 @@ def draw_bounds(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(6.4, 5.0), layout="constrained")
     ax: Any = figure.subplots()
-    bounded = [row for row in rows if row.has_norm]
+    bounded = [row for row in rows if row.has_bound]
     for d, marker in MARKERS.items():
         for form, colour in (("rkhs", "#0072b2"), ("sharp", "#e69f00")):
             here = [row for row in bounded if row.cell.dimension == d]

@@ -80,6 +80,14 @@ BENCHMARKS = (
         "width.json",
     ),
     Benchmark(
+        "growth",
+        "the tangent kernel of finite networks grows with |x| as theory says, or stays bounded",
+        "growth",
+        ("--json", "{out}/growth.json"),
+        ("--width", "1024", "--seeds", "4"),
+        "growth.json",
+    ),
+    Benchmark(
         "bound_vs_output",
         "with LayerNorm the output stays bounded, however far the input lies from the data",
         "bound_vs_output",

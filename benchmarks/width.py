@@ -3,10 +3,11 @@
     python -m benchmarks.width [--quick] [--seeds 20] [--json out/width.json]
 
 For networks without LayerNorm, with it in the first, the last or all layers, after the
-activation, on a residual stream, with trained scale and bias, with RMSNorm and GroupNorm, and for
-widths from 128 to 4096: the relative error ‖Θ̂ - Θ‖/‖Θ‖ (Frobenius) of the empirical kernel of one
-network at a few points, averaged over random networks, and the exponent of the width in it. It has
-to be within -0.5 ± 0.1: an error of a rule does not shrink with the width.
+activation, on a residual stream, with trained scale and bias, with RMSNorm and GroupNorm, of ReLU,
+and of GELU and tanh before and behind a LayerNorm, for widths from 128 to 4096: the relative error
+‖Θ̂ - Θ‖/‖Θ‖ (Frobenius) of the empirical kernel of one network at a few points, averaged over
+random networks, and the exponent of the width in it. It has to be within -0.5 ± 0.1: an error of a
+rule does not shrink with the width.
 
 At the largest width the mean over the networks has to be within three standard errors of Θ, and
 this is one number in two ways. `along Θ` is the mean of ⟨Θ̂ - Θ, Θ⟩/⟨Θ, Θ⟩, the error of the
@@ -33,7 +34,7 @@ import numpy as np
 from scipy import stats
 
 import lnkernel as lnk
-from lnkernel import Dense, GroupNorm, LayerNorm, Node, Relu, RMSNorm, residual, serial
+from lnkernel import Dense, Gelu, GroupNorm, LayerNorm, Node, Relu, RMSNorm, Tanh, residual, serial
 from lnkernel.finite.empirical.estimate import weighted_slope
 
 POINTS = np.array([[1.0, 0.5, -0.25], [-0.5, 1.0, 2.0], [2.0, -1.0, 0.5], [-1.0, -1.0, 0.5]])
@@ -62,6 +63,8 @@ NETWORKS: dict[str, Node] = {
     "pre-LN residual": serial(
         dense(), residual(LayerNorm(), dense(), Relu(), dense()), LayerNorm(), dense(1)
     ),
+    "GELU, last": lnk.mlp(2, norm="last", activation=Gelu()),
+    "tanh, affine": serial(dense(), Tanh(), dense(), AFFINE, Tanh(), dense(1)),
 }
 
 

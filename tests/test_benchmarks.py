@@ -19,7 +19,8 @@ from benchmarks import bound_vs_output_figures as figures
 from benchmarks import suite
 from lnkernel import cli
 from lnkernel.cli import bench
-from lnkernel.errors import DivergedError
+from lnkernel.errors import DivergedError, InputError
+from lnkernel.experiments.limit import Limit
 
 CELL = one.Cell("line", 1, 5, 1, "first", 8, "practice")
 FLAT = [1.0] * len(one.RADII)
@@ -57,6 +58,51 @@ def test_what_is_claimed(change: dict[str, Any], claims: list[bool]) -> None:
     row = dataclasses.replace(ROW, **change)
     checks = outputs.as_json([row, FREE], [], SETTINGS, 1.0)["checks"]
     assert list(checks.values()) == [*claims, True]
+
+
+def test_relu_rows_are_kept_as_ever() -> None:
+    """So that an older run goes on; what another activation adds is read back."""
+    plain = one.as_dict(ROW)
+    assert "activation" not in plain["cell"] and not {"noise", "no_bound"} & set(plain)
+    assert list(plain["cell"]) == [
+        "target",
+        "dimension",
+        "n",
+        "hidden",
+        "norm",
+        "width",
+        "training",
+    ]
+    tanh = dataclasses.replace(CELL, activation="Tanh()")
+    assert one.as_dict(tanh)["activation"] == "Tanh()" and one.Cell(**one.as_dict(tanh)) == tanh
+
+
+UNKNOWN = dict.fromkeys(one.FORMS, math.nan)
+SILENT = dataclasses.replace(
+    ROW, bounds=UNKNOWN, sup_mean=math.nan, output_growth=0.5, no_bound="Tanh: not known."
+)
+
+
+def test_without_a_bound_nothing_is_claimed() -> None:
+    found = outputs.as_json([ROW, FREE, SILENT], [], SETTINGS, 1.0)
+    assert all(found["checks"].values())
+    assert found["summary"]["cells with LayerNorm"] == 1
+    assert found["summary"]["cells with LayerNorm and no bound"] == 1
+    assert outputs.line(SILENT).endswith("  no bound")
+    assert outputs.reasons([ROW, FREE, SILENT]) == {"LayerNorm first": "Tanh: not known."}
+
+
+def test_a_cell_of_which_theory_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limit_of(arch: Any, x: Any, y: Any, points: np.ndarray) -> Limit:
+        return Limit(np.full(len(points), math.nan), no_bound="Tanh: not known.")
+
+    monkeypatch.setattr(one, "limit_of", limit_of)
+    cell = dataclasses.replace(CELL, activation="tanh")
+    row = one.measure(cell, SETTINGS)
+    assert row.no_bound == "Tanh: not known." and not row.has_bound and row.bound_holds
+    assert math.isnan(row.sup_mean) and math.isnan(row.mean_growth) and row.sup_output > 0
+    with pytest.raises(InputError, match="Train these networks as in practice"):
+        one.measure(dataclasses.replace(cell, training="theory"), SETTINGS)
 
 
 def test_growth_is_the_power_far_out() -> None:
@@ -109,8 +155,8 @@ def test_a_cell_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_figures(tmp_path: Path) -> None:
-    figures.draw_outputs([ROW, FREE], one.RADII, tmp_path / "outputs.png")
-    figures.draw_bounds([ROW, FREE], tmp_path / "bounds.png")
+    figures.draw_outputs([ROW, FREE, SILENT], one.RADII, tmp_path / "outputs.png")
+    figures.draw_bounds([ROW, FREE, SILENT], tmp_path / "bounds.png")
     assert all((tmp_path / name).stat().st_size > 10_000 for name in ("outputs.png", "bounds.png"))
 
 

@@ -121,6 +121,15 @@ def test_a_quick_run_replaces_no_full_one(recorded: Recorded) -> None:
     assert [out.as_posix() for out, _ in recorded.calls] == ["out/toy", "out/toy-quick", "there"]
 
 
+def test_an_activation_has_a_folder_of_its_own(recorded: Recorded) -> None:
+    recorded.options = {"activation": "of the networks"}
+    for asked in (["relu"], ["Tanh", "--quick"]):
+        assert cli.main(["reproduce", "toy", "--activation", *asked]) == 0
+    assert [out.as_posix() for out, _ in recorded.calls] == ["out/toy", "out/toy-tanh-quick"]
+    assert [options["activation"] for _, options in recorded.calls] == ["relu", "Tanh"]
+    assert cli.main(["reproduce", "toy", "--activation", "tan"]) == 2
+
+
 @pytest.mark.usefixtures("recorded")
 def test_options_of_experiments_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -101,6 +101,19 @@ def test_examples_get_fences() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["activation-kernels.png", "activation-rays.png"])
+def test_the_pictures_of_activations_are_what_the_command_draws(name: str, tmp_path: Path) -> None:
+    pictures = tool("activation_pictures")
+    (pictures.draw_kernels if "kernels" in name else pictures.draw_rays)(tmp_path / name)
+    assert compare_images(str(DOCS / "assets" / name), str(tmp_path / name), tol=3) is None
+
+
+def test_labels_stand_apart() -> None:
+    apart = tool("activation_pictures").apart({"a": 1.0, "b": 1.1, "c": 1e3}, ratio=2.0)
+    assert apart["b"] / apart["a"] >= 2.0 - 1e-9 and apart["c"] / apart["b"] > 100
+
+
+@pytest.mark.slow
 def test_the_picture_is_what_the_command_draws(tmp_path: Path) -> None:
     drawn = tmp_path / "drawn.png"
     tool("picture").draw(drawn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -14,6 +15,7 @@ import optax
 import pytest
 
 import lnkernel as lnk
+from lnkernel.finite.comparison import trial
 from lnkernel.finite.comparison import width as compare_width
 from lnkernel.finite.comparison.descent import Descent, descent
 from lnkernel.finite.training.ensemble import train_ensemble
@@ -243,3 +245,17 @@ def test_trained_ensemble_at_width_4096(norm: str | None, seeds: int) -> None:
     assert c.exponent is not None and abs(c.exponent + 0.5) < 0.1
     assert wide.drift < c.rows[0].drift / 4  # width^(-1/2) is 1/4, and it falls faster
     assert norm is None or wide.max_output < c.bound
+
+
+def test_where_no_bound_is_known_the_rest_is_compared(
+    found: lnk.finite.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(limit: Any) -> None:
+        raise lnk.errors.GrowthError("Gelu")
+
+    monkeypatch.setattr(trial, "bound", refuse)
+    limits = trial._bounds(lnk.posterior(ARCH, X, Y))
+    assert np.isnan(limits).all()
+    unknown = dataclasses.replace(found, bound=limits[0], rkhs=limits[1])
+    assert "No bound on the output of this network is known" in str(unknown)
+    assert "has no bound: B(D) = inf" in str(dataclasses.replace(found, bound=math.inf))

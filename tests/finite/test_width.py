@@ -79,6 +79,18 @@ def test_a_wrong_rule_is_caught(
     assert wrong.exponent > right.exponent, "the error of a rule does not shrink with the width"
 
 
+@pytest.mark.parametrize(
+    "name", ["tanh, affine", pytest.param("GELU, last", marks=pytest.mark.slow)]
+)
+def test_analytic_networks_tend_to_their_limit(name: str) -> None:
+    """The error of one network falls like 1/√width, and the mean of a few is near Θ."""
+    arch = width.NETWORKS[name]
+    theta = np.asarray(lnk.ntk(arch)(width.POINTS))
+    row = width.measure(name, arch, theta, (32, 256), seeds=6)
+    assert row.limit_holds, row
+    assert abs(row.exponent - width.EXPONENT) < 3 * row.exponent_se + 0.1, row
+
+
 def test_the_largest_of_many_counts_less() -> None:
     """Three standard errors of many samples: alone, and one of ten."""
     samples = np.zeros((10_000, 10)) + np.resize([1.0, -1.0], (10_000, 1))

@@ -9,6 +9,7 @@ from typing import Any
 from lnkernel.cli.command import OK, Command, add_json, add_seed, positive_integer, print_json
 from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY
+from lnkernel.experiments.activations import activation_named, folder_suffix
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="folder of the results (default: out/NAME, with --quick out/NAME-quick)",
+        help="folder of the results (default: out/NAME, with --quick out/NAME-quick; with another "
+        "activation than the ReLU its name is a part)",
     )
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
     add_seed(parser, "the first network")
@@ -47,9 +49,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.name not in REGISTRY:
         known = f"There are {', '.join(REGISTRY)}"
         raise InputError("name", "that of an experiment", repr(options.name), known)
-    # a quick run never replaces the results of a full one
-    out = options.out or Path("out") / (options.name + "-quick" * options.quick)
     given: dict[str, Any] = {name: getattr(options, name) for name in _options()}
+    out = options.out or Path("out") / _folder(options.name, options.quick, given.get("activation"))
     report = REGISTRY[options.name].run(
         out,
         quick=options.quick,
@@ -62,6 +63,12 @@ def _run(options: argparse.Namespace) -> int:
     else:
         print(f"report: {report}")
     return OK
+
+
+def _folder(name: str, quick: bool, activation: str | None) -> str:
+    """A quick run never replaces the results of a full one, nor one activation those of another."""
+    chosen = "" if activation is None else folder_suffix(activation_named(activation))
+    return name + chosen + "-quick" * quick
 
 
 COMMAND = Command(

@@ -5,7 +5,11 @@ from lnkernel.experiments.experiment import Experiment
 REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
-        Experiment("toy", "Three functions on a line, far outside the data"),
+        Experiment(
+            "toy",
+            "Three functions on a line, far outside the data",
+            {"activation": "of the networks, e.g. gelu, tanh or 'Silu(beta=2.0)' (default: relu)"},
+        ),
         Experiment("heatmaps", "The tangent kernel of narrow networks beside its limit"),
         Experiment(
             "protein",

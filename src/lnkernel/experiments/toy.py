@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import optax
 
-from lnkernel.arch import Node, mlp
-from lnkernel.bounds import bound
+from lnkernel.arch import Elementwise, Node, mlp
 from lnkernel.errors import InputError
 from lnkernel.experiments import toy_figures
+from lnkernel.experiments.activations import DEFAULT, activation_named, key_of, shown
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
+from lnkernel.experiments.limit import limit_of
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.toy_cell import Cell
+from lnkernel.experiments.toy_text import remarks, summary, title
 from lnkernel.experiments.variants import INITIALISATION, VARIANTS, Variant
 from lnkernel.finite import train_ensemble
-from lnkernel.gp.posterior import concrete_posterior
 
 POINTS = np.linspace(-5, 5, 100)
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -40,6 +41,7 @@ class ToyPlan:
     width: int = 128
     hidden: int = 2
     variants: Sequence[Variant] = VARIANTS
+    activation: Elementwise = DEFAULT
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -48,7 +50,7 @@ class ToyPlan:
             "steps": self.steps,
             "width": self.width,
             "hidden": self.hidden,
-            "activation": "relu",
+            "activation": key_of(self.activation),
             "parameterization": "standard",
             **INITIALISATION,
             "optimizer": f"adam({LEARNING_RATE})",
@@ -72,7 +74,7 @@ def compute(folder: Folder, plan: ToyPlan) -> list[Cell]:
 
 
 def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
-    arch = mlp(hidden=plan.hidden, width=plan.width, norm=variant.norm)
+    arch = mlp(hidden=plan.hidden, width=plan.width, norm=variant.norm, activation=plan.activation)
     x, y = points(), TARGETS[target](POINTS)
     where = {
         "target": target,
@@ -80,13 +82,17 @@ def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
         "hidden": plan.hidden,
         "data": fingerprint(POINTS, y, x),
     }
+    if plan.activation != DEFAULT:  # results of ReLU networks keep the names that they always had
+        where["activation"] = key_of(plan.activation)
     name = f"{target}-{variant.name}"
     trained = folder.piece(
         f"{name}-trained",
         {**where, **plan.settings, "seeds": plan.seeds},
         lambda scratch: _train(arch, y, x, plan),
     )
-    limit = folder.piece(f"{name}-limit", where, lambda scratch: _limit(arch, y, x))
+    limit = folder.piece(
+        f"{name}-limit", where, lambda scratch: _limit(arch, y, x, plan.activation)
+    )
     return Cell(
         target,
         variant,
@@ -98,6 +104,8 @@ def _cell(folder: Folder, plan: ToyPlan, variant: Variant, target: str) -> Cell:
         bounds={form: float(limit[form]) for form in ("rkhs", "sharp")},
         C=float(limit["C"]),
         lambda_min=float(limit["lambda_min"]),
+        noise=float(limit.get("noise", 0.0)),
+        no_bound=str(limit.get("no_bound", "")),
     )
 
 
@@ -117,30 +125,34 @@ def _train(arch: Node, y: np.ndarray, x: np.ndarray, plan: ToyPlan) -> dict[str,
     return {"outputs": outputs, "rmse": rmse}
 
 
-def _limit(arch: Node, y: np.ndarray, x: np.ndarray) -> dict[str, Any]:
-    post = concrete_posterior(arch, POINTS[:, None], y)
-    made = bound(post)
-    found = {name: getattr(made, name) for name in ("rkhs", "sharp", "C", "lambda_min")}
-    return {"mean": post.mean(x[:, None]), **found}
+def _limit(arch: Node, y: np.ndarray, x: np.ndarray, activation: Elementwise) -> dict[str, Any]:
+    found = limit_of(arch, POINTS[:, None], y, x[:, None])
+    kept = {
+        "mean": found.mean,
+        **{form: found.bounds[form] for form in ("rkhs", "sharp")},
+        "C": found.C,
+        "lambda_min": found.lambda_min,
+    }
+    if activation == DEFAULT:
+        return kept
+    return kept | {"noise": found.noise, "no_bound": found.no_bound}
 
 
-def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:
+def conduct(
+    folder: Folder, *, quick: bool, seed: int, seeds: int | None, activation: str = "relu"
+) -> Report:
     """The experiment, as `REGISTRY["toy"].run` calls it."""
+    chosen = activation_named(activation)
     small, full = (
-        ToyPlan(seeds_from(seed, seeds, 3), steps=500),
-        ToyPlan(seeds_from(seed, seeds, 5)),
+        ToyPlan(seeds_from(seed, seeds, 3), steps=500, activation=chosen),
+        ToyPlan(seeds_from(seed, seeds, 5), activation=chosen),
     )
     plan = small if quick else full
     if len(plan.seeds) < 2:
         remedy = "A confidence band takes two networks: --seeds 2"
         raise InputError("seeds", "2 or more", str(len(plan.seeds)), remedy)
     cells = compute(folder, plan)
-    report = Report(
-        "Far outside the data: one LayerNorm is enough",
-        "Networks with two hidden layers are trained on 100 points of [-5, 5] and looked at out to "
-        "|x| = 10,000. Without LayerNorm their output grows with |x|; with a LayerNorm in even one "
-        "layer it stays bounded, as the theory of infinitely wide networks says it must.",
-    )
+    report = Report(title(chosen), summary(chosen))
     add_to(report, folder, plan, cells)
     return report
 
@@ -164,8 +176,10 @@ def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> 
     )
     rows = [cell.row() for cell in cells]
     folder.write_table("table", rows)
-    shown = [{name: row[name] for name in row if name not in ("C", "λ_min")} for row in rows]
-    report.table(shown, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
+    few = [{name: row[name] for name in row if name not in ("C", "λ_min")} for row in rows]
+    report.table(few, "Largest values over all points with |x| ≤ 10,000 (`table.csv`).")
+    for remark in remarks(cells):
+        report.paragraph(remark)
     bounded = [cell for cell in cells if math.isfinite(cell.C)]
     below, of = sum(cell.within for cell in bounded), sum(len(cell.outputs) for cell in bounded)
     report.paragraph(
@@ -175,8 +189,8 @@ def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> 
     )
     report.heading("Setting")
     report.paragraph(
-        f"ReLU networks with {plan.hidden} hidden layers of width {plan.width} in standard parametrisation, He "
-        "weights and biases N(0, 0.01), without training of LayerNorm's scale and bias; full batch, "
-        f"Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The infinitely wide networks "
-        "are trained to convergence by gradient descent: closed form, no training."
+        f"{shown(plan.activation)} networks with {plan.hidden} hidden layers of width {plan.width} in "
+        "standard parametrisation, He weights and biases N(0, 0.01), without training of LayerNorm's "
+        f"scale and bias; full batch, Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The "
+        "infinitely wide networks are trained to convergence by gradient descent: closed form, no training."
     )

@@ -25,6 +25,8 @@ class Cell:
     bounds: dict[str, float]  # rkhs and sharp
     C: float
     lambda_min: float
+    noise: float = 0.0  # of the infinitely wide networks' training
+    no_bound: str = ""  # why there is none, for all activations but ReLU
 
     @property
     def largest(self) -> np.ndarray:
@@ -44,10 +46,15 @@ class Cell:
             "LayerNorm": self.variant.name,
             "training RMSE": self.rmse,
             "largest |output|": float(self.largest.max()),
-            "largest |mean|, infinite width": float(np.abs(self.mean).max()),
-            "B(D), rkhs": self.bounds["rkhs"],
-            "B(D), sharp": self.bounds["sharp"],
+            "largest |mean|, infinite width": _known(float(np.abs(self.mean).max())),
+            "B(D), rkhs": _known(self.bounds["rkhs"]),
+            "B(D), sharp": _known(self.bounds["sharp"]),
             "networks within rkhs": inside if math.isfinite(self.C) else None,
-            "C": self.C,
-            "λ_min": self.lambda_min,
+            "C": _known(self.C),
+            "λ_min": _known(self.lambda_min),
         }
+
+
+def _known(value: float) -> float | None:
+    """NaN stands for what theory does not say: an empty cell of the table."""
+    return None if math.isnan(value) else value

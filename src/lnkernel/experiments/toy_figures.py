@@ -64,8 +64,9 @@ def _panel(ax: Any, cell: Cell, reach: float) -> None:
     )
     ax.set_xlim(-reach, reach)
     ax.axvspan(-EDGE, EDGE, color="0.92", lw=0, zorder=0)
-    if np.isinf(cell.C):
-        ax.text(0.5, 0.03, "C = ∞: no bound", transform=ax.transAxes, ha="center", fontsize=7)
+    if not np.isfinite(cell.C):
+        said = "C = ∞: no bound" if np.isinf(cell.C) else "no bound known"
+        ax.text(0.5, 0.03, said, transform=ax.transAxes, ha="center", fontsize=7)
     if reach <= NEAR:
         return
     largest = float(np.abs(cell.y).max())

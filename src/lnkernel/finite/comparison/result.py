@@ -27,7 +27,8 @@ class Comparison:
         rows: one `Row` for every width.
         exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
             says -1/2. None for a single width, or where the kernel has no error.
-        bound: B(D), for the mean output of infinitely wide networks anywhere; inf without norm.
+        bound: B(D), for the mean output of infinitely wide networks anywhere; inf where Θ(x, x) is not
+            bounded, NaN where its growth is not known.
         rkhs: the tighter bound of `lnkernel.Bound`.
         x_eval: the points, (m, d).
         limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
@@ -43,7 +44,7 @@ class Comparison:
     width        NTK error            drift  mean error  max |z|  spread  (theory)  max |f| ...
        64  0.1000 ± 0.0100  0.0200 ± 0.0010           0     0.00       2         2        3 ...
     ...
-    Without a normalisation the output of this network has no bound: B(D) = inf.
+    Θ(x, x) grows without limit, so the output of this network has no bound: B(D) = inf.
     """
 
     rows: list[Row]
@@ -83,12 +84,7 @@ class Comparison:
             said.append(
                 f"NTK error ~ width^{self.exponent:.3f} ± {self.exponent_se:.3f} (theory: -1/2)."
             )
-        said.append(
-            f"Bound on the mean output of infinitely wide networks: B(D) = {self.bound:.4g}, "
-            f"√(C yᵀΘ⁻¹y) = {self.rkhs:.4g}."
-            if math.isfinite(self.bound)
-            else "Without a normalisation the output of this network has no bound: B(D) = inf."
-        )
+        said.append(self._bound_in_words())
         early = [row for row in self.rows if not row.converged]
         if early:
             gap = max(float(np.abs(row.expected_mean - self.limit_mean).max()) for row in early)
@@ -98,6 +94,16 @@ class Comparison:
                 f"{gap:.2g} away from the posterior mean at x_eval."
             )
         return said
+
+    def _bound_in_words(self) -> str:
+        if math.isnan(self.bound):
+            return "No bound on the output of this network is known: sup_diagonal(arch) says why."
+        if math.isinf(self.bound):
+            return "Θ(x, x) grows without limit, so the output of this network has no bound: B(D) = inf."
+        return (
+            f"Bound on the mean output of infinitely wide networks: B(D) = {self.bound:.4g}, "
+            f"√(C yᵀΘ⁻¹y) = {self.rkhs:.4g}."
+        )
 
     def save(self, path: str | Path) -> None:
         """Write everything to a JSON file."""

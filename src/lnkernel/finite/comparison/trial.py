@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 
@@ -12,14 +13,14 @@ from jax.typing import DTypeLike
 from lnkernel.arch import Node
 from lnkernel.bounds import bound
 from lnkernel.check import as_inputs, as_seeds, positive_integer
-from lnkernel.errors import InputError
+from lnkernel.errors import GrowthError, InputError
 from lnkernel.finite.comparison.descent import descent
 from lnkernel.finite.comparison.result import Comparison
 from lnkernel.finite.comparison.row import Row
 from lnkernel.finite.comparison.width import Task, as_columns, as_spread, compare_at_width
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
-from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.gp.posterior import Posterior, concrete_posterior
 from lnkernel.progress import show_progress
 from lnkernel.types import MorePoints, Points, Targets
 
@@ -83,7 +84,7 @@ def compare(
     limit = concrete_posterior(arch, X, y)
     data = limit._fit.data
     points = as_inputs(x_eval, data.x.shape[1], "x_eval")
-    limits = bound(limit)
+    largest, rkhs = _bounds(limit)
     task = Task(
         arch,
         data,
@@ -102,8 +103,8 @@ def compare(
         rows=rows,
         exponent=exponent,
         exponent_se=error,
-        bound=limits.value,
-        rkhs=limits.rkhs,
+        bound=largest,
+        rkhs=rkhs,
         x_eval=points,
         limit_mean=as_columns(limit.mean(points)),
         limit_std=as_spread(limit.ensemble_variance(points), data),
@@ -111,6 +112,15 @@ def compare(
         points=len(data.x),
         arch=repr(arch),
     )
+
+
+def _bounds(limit: Posterior) -> tuple[float, float]:
+    """B(D) and its tightest form; NaN where the growth of Θ(x, x) is not known."""
+    try:
+        found = bound(limit)
+    except GrowthError:
+        return math.nan, math.nan
+    return found.value, found.rkhs
 
 
 def _fit_exponent(rows: list[Row], rounding: float) -> tuple[float | None, float | None]:
