@@ -95,9 +95,9 @@ def settings_of_pieces(plan: toy.ToyPlan, folder: Folder, patch: Any) -> dict[st
 
     def piece(name: str, settings: dict[str, Any], make: Any) -> dict[str, Any]:
         asked[name] = settings
-        return {name: np.zeros(1) for name in ("outputs", "rmse", "mean", *"C")} | {
-            name: np.zeros(1)[0] for name in ("rkhs", "sharp", "C", "lambda_min")
-        }
+        return dict.fromkeys(
+            ("outputs", "rmse", "mean", "rkhs", "sharp", "C", "lambda_min"), np.float64(0)
+        )
 
     patch.setattr(folder, "piece", piece)
     toy.compute(folder, plan)

@@ -53,10 +53,8 @@ def limit_of(arch: Node, X: np.ndarray, y: np.ndarray, x: np.ndarray) -> Limit:
 
     >>> import lnkernel as lnk
     >>> X, y = np.linspace(-1, 1, 3)[:, None], np.array([1.0, 0.0, 1.0])
-    >>> limit_of(lnk.mlp(norm="first"), X, y, X).no_bound
-    ''
-    >>> limit_of(lnk.mlp(), X, y, X).no_bound
-    'Some way through the network passes no normalisation, so Θ(x, x) ~ 6·(|x|/√d)^2 as |x| → ∞.'
+    >>> limit_of(lnk.mlp(hidden=1), X, y, X).no_bound
+    'Some way through the network passes no normalisation, so Θ(x, x) ~ 4·(|x|/√d)^2 as |x| → ∞.'
     """
     try:
         return _with_noise(arch, X, y, x, 0.0)

@@ -6,6 +6,7 @@ the more it takes. Where the largest choice does not suffice, and where there ar
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
-from lnkernel.calculus.quadrature import Table, graded_quadrature
+from lnkernel.calculus.quadrature import Integrated, Table, graded_quadrature
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.series import Expanded, hermite_series
 from lnkernel.calculus.state import Mean, at_input
@@ -47,15 +48,18 @@ def has_series(arch: Node) -> bool:
     return any(map(_is_smooth, _parts(arch)))
 
 
-def expand(arch: Node, *inputs: Array) -> Node:
-    """`arch`, with what each of its activations takes for these inputs (n, d)."""
+def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
+    """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that."""
     # as plain numbers, by which the choices are remembered
     found = [jax.tree.map(float, part) for part in _parts(arch) if _is_smooth(part)]
-    lengths = _lengths(arch, np.concatenate([_representatives(np.asarray(x)) for x in inputs]))
+    lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))
     rest = iter(zip(found, lengths, strict=True))
 
     def choose(part: Any) -> Any:
-        return _prepared(part, *next(rest)) if _is_smooth(part) else part
+        if not _is_smooth(part):
+            return part
+        made = _prepared(part, *next(rest))
+        return _finer(made) if finer else made
 
     made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
     return made
@@ -80,6 +84,15 @@ def _prepared(part: Any, plain: Elementwise, length: float) -> Node:
     except ActivationRangeError as problem:
         most = max(problem.most, _longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None
+
+
+def _finer(made: Any) -> Node:
+    """Without tables, with more terms or panels."""
+    if isinstance(made, Expanded):
+        return dataclasses.replace(made, terms=2 * made.terms, degrees=None)
+    if isinstance(made, Integrated):
+        return dataclasses.replace(made, table=(), levels=made.levels + 1)
+    return made
 
 
 def choice_for(layer: Elementwise, length: float) -> Choice | None:
@@ -122,12 +135,12 @@ def _parts(arch: Node) -> list[Any]:
     return jax.tree.leaves(arch, is_leaf=_is_smooth)
 
 
-def _representatives(x: np.ndarray) -> np.ndarray:
-    """SOME inputs, from the shortest to the longest."""
+def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
+    """Some inputs, from the shortest to the longest."""
     largest = np.abs(x).max(axis=1)
     scaled = x / np.where(largest > 0, largest, 1.0)[:, None]  # no square overflows
     order = np.argsort(largest * np.linalg.norm(scaled, axis=1), kind="stable")
-    return np.asarray(x[order[np.linspace(0, len(x) - 1, SOME).round().astype(int)]])
+    return np.asarray(x[order[np.linspace(0, len(x) - 1, count).round().astype(int)]])
 
 
 def _lengths(arch: Node, x: np.ndarray) -> list[float]:
