@@ -25,7 +25,11 @@ def kernel(act: lnk.Elementwise, x: np.ndarray = FEW) -> np.ndarray:
     [
         (lnk.Activate(jnp.tanh), lnk.Tanh()),
         (lnk.Activate(jax.nn.relu, kinks=(0,)), lnk.Relu()),
-        (lnk.Activate(lambda u: u * u, derivative=lambda u: 2 * u), lnk.Polynomial((0, 0, 1.0))),
+        pytest.param(
+            lnk.Activate(lambda u: u * u, derivative=lambda u: 2 * u),
+            lnk.Homogeneous(2, 1.0, 1.0),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["tanh", "relu", "square"],
 )
@@ -44,6 +48,7 @@ def test_it_is_plain_data() -> None:
     np.testing.assert_allclose(net.layers[1](u), jnp.tanh(u), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_function_of_single_numbers_only() -> None:
     """lax.cond takes no vectors."""
     elu = lnk.Activate(

@@ -88,7 +88,9 @@ def erf_kernels(x: np.ndarray, x2: np.ndarray) -> tuple[mpf, mpf]:
     return K, K + 4 / mp.pi * k / root
 
 
-@pytest.mark.parametrize("size", [1e3, pytest.param(10.0, marks=pytest.mark.slow), 1e7])
+@pytest.mark.parametrize(
+    "size", [*(pytest.param(s, marks=pytest.mark.slow) for s in (10.0, 1e3)), 1e7]
+)
 def test_long_inputs(size: float) -> None:
     """Of all scales: for erf there is a closed form, which is not used for a function of one's own."""
     points = size * np.concatenate([POINTS[[0, 3, 5, 7]], POINTS[:1] + 1e-9])
@@ -155,7 +157,9 @@ def test_derivatives() -> None:
 # ---------------------------------------------------------------- finite networks, names
 
 
-@pytest.mark.parametrize("act", [lnk.Elu(), lnk.Clip(0.0, 1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "act", [pytest.param(lnk.Elu(), marks=pytest.mark.slow), lnk.Clip(0.0, 1.0)], ids=repr
+)
 def test_random_networks(act: lnk.Piecewise) -> None:
     arch = lnk.serial(lnk.Dense(8, 1.2, 0.3), AFFINE, act, lnk.LayerNorm(), lnk.Dense(1, 1.2, 0.3))
     found = lnk.finite.empirical_ntk_over_seeds(arch, X[:3], width=1024, seeds=40)

@@ -135,16 +135,16 @@ class Mine(nnx.Linear):
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (between(nnx.elu), "elu at layer 1: this function is none of those that are known"),
-    (between(nnx.hard_tanh), "hard_tanh at layer 1"),
+    (between(nnx.celu), "celu at layer 1: this function is none of those that are known"),
+    (between(nnx.soft_sign), "soft_sign at layer 1"),
     (between(lambda u: u), "<lambda> at layer 1"),
-    (between(functools.partial(nnx.elu, alpha=2.0)), "elu.* at layer 1"),
+    (between(functools.partial(nnx.celu, alpha=2.0)), "celu.* at layer 1"),
     (between(nnx.Dropout(0.1, rngs=RNGS)), "Dropout at layer 1: it is random"),
     (between(nnx.BatchNorm(16, rngs=RNGS)), "BatchNorm at layer 1: .* over a batch"),
     (between(nnx.PReLU()), "PReLU at layer 1: its slope is trained"),
     (between(nnx.Conv(16, 16, (3,), rngs=RNGS)), "Conv at layer 1: .* not known"),
     (between(Mine(16, 16, rngs=RNGS)), "Mine at layer 1: .* subclass"),
-    (between(nnx.Sequential(nnx.relu, linear(16, 16), nnx.elu)), "elu at layer 1, layer 2"),
+    (between(nnx.Sequential(nnx.relu, linear(16, 16), nnx.celu)), "celu at layer 1, layer 2"),
     (between(nnx.relu, nnx.relu), "Relu at layer 2: its input is not Gaussian"),
     (nnx.Sequential(nnx.relu, linear(3, 1)), "Relu at layer 0: it acts on the raw input"),
     (between(nnx.GroupNorm(16, 4, rngs=RNGS)), "GroupNorm at layer 1: eps must be exactly 0"),

@@ -98,6 +98,8 @@ class _Reader:
             tree.value, bool | int | float | str | None
         ):
             return tree.value
+        if isinstance(tree, ast.Tuple):
+            return tuple(self.number(each) for each in tree.elts)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub | ast.UAdd):
             inside = self.number(tree.operand)
             return -inside if isinstance(tree.op, ast.USub) else inside

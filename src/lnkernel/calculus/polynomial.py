@@ -16,35 +16,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.arithmetic import Arithmetic, Number, Truth
 from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
 from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.state import Mean
 from lnkernel.check import known_zero
-
-
-class Monomial(NamedTuple):
-    """c u^j as part of the n-th Hermite polynomial: degree j, sign of c, and |c| j!/(2^i i!)."""
-
-    degree: int
-    sign: Number
-    size: Number
-
-
-@dataclass(frozen=True)
-class Part:
-    """The n-th Hermite polynomial of both inputs."""
-
-    n: int
-    covariance: Covariance
-    sign: Number  # of the product A_n(r1) A_n(r2)
-    first: Number  # the sign of A_n(r1)
-    euler: tuple[
-        Number, Number
-    ]  # those of u phi'(u), over the lengths of the whole image, squared sizes apart
-    bounds: tuple[
-        Number, Number
-    ]  # the sums of absolute values that `euler` is relative to, squared
 
 
 @dual.register
@@ -72,31 +48,103 @@ def _shrunk(cov: Covariance, factor: Number) -> Covariance:
 
 
 def polynomial_dual(num: Arithmetic, coefficients: Sequence[Number], cov: Covariance) -> Dual:
-    highest = max(j for j, c in enumerate(coefficients) if not known_zero(c))
-    angles = _powers_of_cosine(cov, highest)
-    parts = [
-        _part(num, n, monomials, cov, angles[n], starts=not known_zero(coefficients[0]))
-        for n in range(highest + 1)
-        if (monomials := _monomials(num, coefficients, n))
+    monomials = {
+        j: Monomial(num.where(c < 0, -1.0, 1.0), abs(c))
+        for j, c in enumerate(coefficients)
+        if not known_zero(c)
+    }
+    sides = _scaled_sides(num, monomials, cov)
+    angles = _powers_of_cosine(cov, max(monomials))
+    orders = [n for n in range(max(monomials) + 1) if _degrees(monomials, n)]
+    parts = [_part(num, n, monomials, sides, cov, angles[n]) for n in orders]
+    total, shares = _joined(num, parts, sides)
+    centred, _ = _joined(num, [part for part in parts if part.n > 0], sides)
+    lengths = [
+        num.sqrt(num.divide(whole.q, side.square))
+        for whole, side in zip((total.first, total.second), sides, strict=True)
     ]
-    total, shares = orthogonal_sum(num, [part.covariance for part in parts])
-    varying = [part for part in parts if part.n > 0]
-    centred, _ = orthogonal_sum(num, [part.covariance for part in varying])
     slope = sum(
         part.n * (share * part.sign) * angles[part.n - 1][2]
         for part, share in zip(parts, shares, strict=True)
         if part.n > 0
     )
-    euler = sum(_euler(num, part, total) * angles[part.n][2] for part in parts)
-    mean = None if parts[0].n > 0 else _mean(num, parts[0], total)
+    euler = sum(
+        num.divide(part.euler[0], lengths[0])
+        * num.divide(part.euler[1], lengths[1])
+        * angles[part.n][2]
+        for part in parts
+    )
+    mean = None
+    if orders[0] == 0:
+        constant = parts[0]
+        one, two = (num.divide(abs(x), r) for x, r in zip(constant.features, lengths, strict=True))
+        first = num.where(constant.features[0] < 0, -1.0, 1.0)
+        mean = Mean(first * one, first * constant.sign * two, constant.covariance.e)
     return Dual(
         total=total,
         mean=mean,
         slope=slope,
         euler=euler,
-        derivative=lambda: (_derivative(num, coefficients, cov, angles),),
+        derivative=lambda: (_derivative(num, monomials, cov, angles),),
         centred=centred,
     )
+
+
+class Monomial(NamedTuple):
+    """c u^j: the sign of c, and |c|."""
+
+    sign: Number
+    size: Number
+
+
+class Side(NamedTuple):
+    r"""One input. The sum $M = \sum_j |c_j|\,r^j$ may leave the range of float64; what is divided by it does not."""
+
+    square: Number  # M²
+    own: dict[int, Number]  # |c_j| r^j/M, by degree
+    common: dict[int, Number]  # the same over the sum of both inputs' M
+    live: Truth  # of the input; the constant is alive in any case
+
+
+def _scaled_sides(
+    num: Arithmetic, monomials: dict[int, Monomial], cov: Covariance
+) -> tuple[Side, Side]:
+    lengths = cov.first, cov.second
+    sizes = [
+        {j: _power(num, side.q, j) * each.size for j, each in monomials.items()} for side in lengths
+    ]
+    sums = [_sum(list(some.values())) for some in sizes]
+    both = sums[0] + sums[1]
+    one, two = (
+        Side(
+            whole * whole,
+            {j: num.divide(size, whole) for j, size in some.items()},
+            {j: num.divide(size, both) for j, size in some.items()},
+            side.live,
+        )
+        for some, whole, side in zip(sizes, sums, lengths, strict=True)
+    )
+    return one, two
+
+
+def _power(num: Arithmetic, q: Number, degree: int) -> Number:
+    """r^degree, with the range of squared lengths."""
+    even = num.power(q, degree // 2) if degree > 1 else num.squared(num.real(1.0))
+    return even * num.sqrt(q) if degree % 2 else even
+
+
+def _sum(numbers: list[Number]) -> Number:
+    return sum(numbers[1:], numbers[0])
+
+
+def _degrees(monomials: dict[int, Monomial], n: int) -> list[int]:
+    return [j for j in monomials if j >= n and (j - n) % 2 == 0]
+
+
+def _integer(j: int, n: int) -> float:
+    """j!/(2^i i!) with j = n + 2i: a whole number."""
+    i = (j - n) // 2
+    return float(math.factorial(j) // (2**i * math.factorial(i)))
 
 
 def _powers_of_cosine(cov: Covariance, highest: int) -> list[tuple[Number, Number, Number]]:
@@ -109,116 +157,82 @@ def _powers_of_cosine(cov: Covariance, highest: int) -> list[tuple[Number, Numbe
     return found
 
 
-def _monomials(num: Arithmetic, coefficients: Sequence[Number], n: int) -> list[Monomial]:
-    return [
-        Monomial(j, num.where(c < 0, -1.0, 1.0), abs(c) * num.real(_integer(j, n)))
-        for j, c in enumerate(coefficients)
-        if j >= n and (j - n) % 2 == 0 and not known_zero(c)
-    ]
+@dataclass(frozen=True)
+class Part:
+    """The n-th Hermite polynomial of both inputs, whose features are relative to M."""
 
-
-def _integer(j: int, n: int) -> float:
-    """j!/(2^i i!) with j = n + 2i: a whole number."""
-    i = (j - n) // 2
-    return float(math.factorial(j) // (2**i * math.factorial(i)))
+    n: int
+    covariance: Covariance
+    sign: Number  # of the product of both features
+    features: tuple[Number, Number]
+    euler: tuple[Number, Number]  # those of u phi'(u)
+    common: tuple[Number, Number]  # the features over the sum of both M
 
 
 def _part(
     num: Arithmetic,
     n: int,
-    monomials: list[Monomial],
+    monomials: dict[int, Monomial],
+    sides: tuple[Side, Side],
     cov: Covariance,
     angle: tuple[Number, Number, Number],
-    starts: bool,
 ) -> Part:
-    sides = cov.first, cov.second
-    norm = 1 / num.real(math.factorial(n))
-    sizes = [[_size(num, each, side.q) for each in monomials] for side in sides]
-    bounds = [sum(some[1:], some[0]) for some in sizes]  # sums of absolute values
-    relative = [
-        [num.divide(size, bound) for size in some]
-        for some, bound in zip(sizes, bounds, strict=True)
-    ]
-    signed = [
-        sum(each.sign * x for each, x in zip(monomials, some, strict=True)) for some in relative
-    ]
-    squares = [bound * bound * norm for bound in bounds]
-    live = [True if starts and n == 0 else side.live for side in sides]
+    norm = 1 / num.sqrt(num.real(math.factorial(n)))
+    weights = {j: monomials[j].sign * num.real(_integer(j, n)) for j in _degrees(monomials, n)}
+    features = tuple(norm * sum(x * side.own[j] for j, x in weights.items()) for side in sides)
+    euler = tuple(norm * sum(j * x * side.own[j] for j, x in weights.items()) for side in sides)
+    common = [norm * sum(x * side.common[j] for j, x in weights.items()) for side in sides]
+    opposite = features[0] * features[1] < 0
+    long = abs(common[0]) + abs(common[1])
+    # |A_n(r1)| - |A_n(r2)|, from the differences of the powers of the lengths where the signs are equal
+    apart = 0.0
+    for j, x in weights.items():
+        if j and not known_zero(cov.e):
+            squares = (num.power(side.q, j) for side in (cov.first, cov.second))
+            e = num.powered_difference(cov.e, j, *squares)
+            apart = apart + norm * x * e * (sides[0].common[j] + sides[1].common[j])
+    turned = num.where(features[0] < 0, -1.0, 1.0) * apart
+    e = num.divide(num.where(opposite, abs(common[0]) - abs(common[1]), turned), long)
+    alive = n == 0 and 0 in monomials
     first, second = (
-        Length(square * (x * x), alive)
-        for square, x, alive in zip(squares, signed, live, strict=True)
+        Length(x * x, True if alive else side.live) for x, side in zip(features, sides, strict=True)
     )
-    opposite = signed[0] * signed[1] < 0
     w, z, c = angle
-    e = _difference(num, monomials, cov, sizes, bounds, signed, opposite)
-    turned = [num.where(opposite, yes, no) for yes, no in ((z, w), (w, z), (-c, c))]
-    euler = [
-        sum(each.degree * (each.sign * x) for each, x in zip(monomials, some, strict=True))
-        for some in relative
-    ]
+    flipped = [num.where(opposite, yes, no) for yes, no in ((z, w), (w, z), (-c, c))]
     return Part(
         n,
-        Covariance(first, second, turned[0], turned[1], turned[2], e),
+        Covariance(first, second, flipped[0], flipped[1], flipped[2], e),
         num.where(opposite, -1.0, 1.0),
-        num.where(signed[0] < 0, -1.0, 1.0),
+        (features[0], features[1]),
         (euler[0], euler[1]),
-        (squares[0], squares[1]),
+        (common[0], common[1]),
     )
 
 
-def _size(num: Arithmetic, monomial: Monomial, q: Number) -> Number:
-    """|c| j!/(2^i i!) r^j, as a number with the range of squared lengths."""
-    if monomial.degree == 0:
-        return num.squared(num.sqrt(monomial.size))
-    return num.power(q, monomial.degree / 2) * monomial.size
-
-
-def _difference(
-    num: Arithmetic,
-    monomials: list[Monomial],
-    cov: Covariance,
-    sizes: list[list[Number]],
-    bounds: list[Number],
-    signed: list[Number],
-    opposite: Number,
-) -> Number:
-    """(|A(r1)| - |A(r2)|)/(|A(r1)| + |A(r2)|), from the differences of the powers of the lengths."""
-    if known_zero(cov.e):
-        return 0.0
-    both = bounds[0] + bounds[1]
-    weights = [num.divide(bound, both) for bound in bounds]
-    apart = 0.0
-    for each, one, two in zip(monomials, *sizes, strict=True):
-        if each.degree:
-            squares = (num.power(side.q, each.degree) for side in (cov.first, cov.second))
-            e = num.powered_difference(cov.e, each.degree, *squares)
-            apart = apart + each.sign * e * (num.divide(one, both) + num.divide(two, both))
-    long = [abs(x) * weight for x, weight in zip(signed, weights, strict=True)]
-    grown = num.where(signed[0] < 0, -1.0, 1.0) * apart
-    return num.divide(num.where(opposite, long[0] - long[1], grown), long[0] + long[1])
-
-
-def _euler(num: Arithmetic, part: Part, total: Covariance) -> Number:
-    """The product of the n-th features of u phi'(u), over the lengths of the images."""
-    sizes = [
-        num.sqrt(num.divide(square, side.q))
-        for square, side in zip(part.bounds, (total.first, total.second), strict=True)
-    ]
-    return (part.euler[0] * sizes[0]) * (part.euler[1] * sizes[1])
-
-
-def _mean(num: Arithmetic, part: Part, total: Covariance) -> Mean:
-    cov = part.covariance
-    one, two = (
-        num.sqrt(num.divide(own.q, whole.q))
-        for own, whole in ((cov.first, total.first), (cov.second, total.second))
+def _joined(
+    num: Arithmetic, parts: list[Part], sides: tuple[Side, Side]
+) -> tuple[Covariance, list[Number]]:
+    """The orthogonal sum, in the lengths that it has; and the shares of the parts."""
+    total, shares = orthogonal_sum(num, [part.covariance for part in parts])
+    first, second = (
+        replace(length, q=side.square * length.q)
+        for length, side in zip((total.first, total.second), sides, strict=True)
     )
-    return Mean(part.first * one, part.first * part.sign * two, cov.e)
+    # e' = sum e_n ((|A_n1| + |A_n2|)/(L_1 + L_2))², with all lengths over one and the same number
+    long = sum(
+        num.sqrt(sum(x * x for x in column))
+        for column in zip(*(p.common for p in parts), strict=True)
+    )
+    e = 0.0
+    for part in parts:
+        ratio = num.divide(abs(part.common[0]) + abs(part.common[1]), long)
+        e = e + part.covariance.e * (ratio * ratio)
+    return total.with_lengths(first, second, e), shares
 
 
 def _derivative(
     num: Arithmetic,
-    coefficients: Sequence[Number],
+    monomials: dict[int, Monomial],
     cov: Covariance,
     angles: list[tuple[Number, Number, Number]],
 ) -> Number:
@@ -226,13 +240,15 @@ def _derivative(
     lengths = [num.sqrt(side.q) for side in (cov.first, cov.second)]
     total = 0.0
     for n in range(1, len(angles)):
-        features = []
-        for r in lengths:
-            value = 0.0
-            for each in _monomials(num, coefficients, n):
-                power = math.prod([r] * (each.degree - 1), start=1.0)
-                value = value + each.sign * (each.size * power)
-            features.append(value)
+        features = [
+            sum(
+                monomials[j].sign
+                * (monomials[j].size * num.real(_integer(j, n)))
+                * math.prod([r] * (j - 1), start=1.0)
+                for j in _degrees(monomials, n)
+            )
+            for r in lengths
+        ]
         weight = num.real(n) / num.real(math.factorial(n))
         total = total + (features[0] * features[1]) * angles[n - 1][2] * weight
     return total

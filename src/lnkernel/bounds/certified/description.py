@@ -26,7 +26,7 @@ def described(arch: Node) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [described(part) for part in value]
+        return [described(part) if isinstance(part, Node) else _plain(part) for part in value]
     return value if isinstance(value, bool | int) else float(value).hex()
 
 
@@ -57,5 +57,5 @@ def _read(data: Any) -> Node:
 
 def _value(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(_read(part) for part in value)
+        return tuple(_read(part) if isinstance(part, dict) else _value(part) for part in value)
     return float.fromhex(value) if isinstance(value, str) else value

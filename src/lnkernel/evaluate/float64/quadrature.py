@@ -13,7 +13,7 @@ difference are errors of $10^{-16}\sqrt{w'}$ in $w'$, as much as a ReLU behind i
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ def _assembled(
     pair: Pair,
 ) -> Dual:
     (r1, r2), (one, two) = lengths, sides
-    alive = (cov.first.live, cov.second.live) if phi.vanishes else (True, True)
+    alive = [_stays_alive(num, phi, side.live) for side in (cov.first, cov.second)]
     first, second = (
         Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
         for side, live in zip(sides, alive, strict=True)
@@ -121,6 +121,11 @@ def _assembled(
             _difference(one.spread, two.spread),
         ),
     )
+
+
+def _stays_alive(num: Float64, phi: Function, live: Any) -> Any:
+    """Whether phi of a state is not zero: where the state is not, or phi(0) is not."""
+    return live if phi.vanishes or live is True else num.either(live, phi.at_zero != 0)
 
 
 def _difference(one: Array, two: Array) -> Array:

@@ -20,7 +20,9 @@ from lnkernel.errors import ActivationRangeError, ArchitectureError
 from lnkernel.evaluate.float64.functions import Function, function_of
 from lnkernel.evaluate.float64.panels import NODES, REACH, WEIGHTS, density, longest_for, marks_of
 
-SHIFT = 0.7  # of the distances at which integrals are split
+# Of the distances at which integrals are split. Two, because a kink close to the end of a panel lies beyond
+# its last node, and is not seen there.
+SHIFTS = (0.7, 0.53)
 TOLERANCE = 1e-11
 LONGEST = 1e8  # lengths up to which panels are made; each further digit would take more of them
 FASTEST = 1e-13  # what the ends of a Gaussian may hold of E phi²
@@ -56,19 +58,20 @@ Panel = tuple[float, float]
 
 
 def _unresolved_panels(phi: Function, levels: int, end: float) -> list[Panel]:
-    marks = marks_of(phi, levels)
-    kinks = np.asarray([float(kink) for kink in phi.kinks])
-    around = np.ravel(
-        np.asarray(marks.centres)[:, None]
-        + SHIFT * np.concatenate([-np.asarray(marks.distances), np.asarray(marks.distances)])
-    )
-    ends = np.unique(np.concatenate([kinks, around, [-end, end]]))
-    ends = ends[(ends >= -end) & (ends <= end)]
     values = _values_of(phi)
     scale = float(phi.scale) if np.isfinite(phi.scale) else 1.0
     near = np.abs(values(np.linspace(-scale, scale, 64))).max(axis=1)
-    panels = [(float(a), float(b)) for a, b in pairwise(ends)]
+    panels = [panel for shift in SHIFTS for panel in _panels(phi, levels, end, shift)]
     return [panel for panel in panels if not _resolves(values, panel, near)]
+
+
+def _panels(phi: Function, levels: int, end: float, shift: float) -> list[Panel]:
+    marks = marks_of(phi, levels)
+    distances = shift * np.asarray(marks.distances)
+    around = np.asarray(marks.centres)[:, None] + np.concatenate([-distances, distances])
+    kinks = [float(kink) for kink in phi.kinks]
+    ends = np.unique(np.concatenate([kinks, np.ravel(around), [-end, end]]))
+    return [(float(a), float(b)) for a, b in pairwise(ends[np.abs(ends) <= end])]
 
 
 def _resolves(values: Values, panel: Panel, near: np.ndarray) -> bool:
@@ -95,7 +98,8 @@ def _refuse_panels(
     layer: Elementwise, phi: Function, levels: int, panels: list[Panel], length: float
 ) -> NoReturn:
     name, values = type(layer).__name__, _values_of(phi)
-    found = [place for panel in panels if (place := _find_kink(values, panel)) is not None]
+    places = [_find_kink(values, panel) for panel in panels]
+    found = sorted({place for place in places if place is not None})
     if found:
         named = sorted({*(float(kink) for kink in phi.kinks), *found})
         raise ArchitectureError(
@@ -121,14 +125,18 @@ def _refuse_panels(
     )
 
 
+def _relative_disagreement(values: Values, panel: Panel) -> float:
+    error, size = _disagreement(values, panel)
+    return float(np.max(error / (size + 1e-300)))
+
+
 def _find_kink(values: Values, panel: Panel) -> float | None:
     """By bisection; None where the function merely varies fast, and shorter panels resolve it."""
     while panel[1] - panel[0] > NARROW * max(1.0, abs(panel[0])):
-        parts = _parts(panel)
-        errors = [
-            float(np.max(error / (size + 1e-300)))
-            for error, size in (_disagreement(values, part) for part in parts)
-        ]
+        left, right = _parts(panel)
+        # a kink next to the cut lies beyond the last node of either part
+        parts = [left, right, (0.5 * sum(left), 0.5 * sum(right))]
+        errors = [_relative_disagreement(values, part) for part in parts]
         if not max(errors) > TOLERANCE:
             return None
         panel = parts[int(np.argmax(errors))]

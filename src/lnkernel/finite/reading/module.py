@@ -24,8 +24,9 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     r"""The architecture of an `nnx.Sequential`, to ask for its kernels.
 
     It reads `nnx.Linear`, `nnx.LayerNorm`, `nnx.RMSNorm`, `nnx.GroupNorm` (its closed form needs
-    `epsilon=0`), `nnx.relu`, `nnx.leaky_relu` and `nnx.gelu` (also in a `functools.partial`),
-    `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `jnp.tanh`, `jnp.sin`, `jnp.cos`, `jnp.abs`, `jnp.square`,
+    `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
+    `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
+    `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`,
     `nnx.identity`, sequences within sequences, and everything that `network` builds.
     Of another layer it says where it stands and why it cannot be read.
 
