@@ -24,8 +24,9 @@ docs: setup  ## the site, in out/site; nothing is fetched
 notebooks: setup  ## run all notebooks from scratch and write them back with their outputs
 	$(BIN)/python notebooks/execute.py
 
-picture: setup  ## docs/assets/one-layernorm.png
+picture: setup  ## docs/assets/one-layernorm.png and saturating.png
 	$(BIN)/python docs/tools/picture.py
+	$(BIN)/python docs/tools/saturating.py
 
 activation-pictures: setup  ## docs/assets/activation-kernels.png and activation-rays.png
 	$(BIN)/python docs/tools/activation_pictures.py

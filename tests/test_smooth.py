@@ -167,6 +167,17 @@ def test_quick_and_careful_agree(act: lnk.Smooth) -> None:
     np.testing.assert_array_equal(many, many.T)
 
 
+def test_a_deep_network_is_a_loop() -> None:
+    """Whose state between two blocks has a mean; against the recursion of the textbook."""
+    q = theta = 2 * float(np.square(X[0]).mean()) + 0.01
+    for _ in range(20):
+        found = moments_of(lnk.Sigmoid(), q**0.5)
+        q = 2 * found.square + 0.01
+        theta = q + 2 * theta * found.slopes
+    deep = lnk.mlp(hidden=20, activation=lnk.Sigmoid(), W_std=2**0.5, b_std=0.1)
+    assert float(lnk.ntk(deep).diagonal(X[:1])[0]) == pytest.approx(theta, rel=1e-14)
+
+
 def test_every_length_behind_a_layernorm() -> None:
     theta = lnk.ntk(lnk.mlp(norm="first", activation=lnk.Silu()))
     x = X[:4] * np.array([1e-150, 1e-6, 1e6, 1e150])[:, None]

@@ -260,8 +260,10 @@ class GrowthError(LnkernelError, NotImplementedError):
     long and at short inputs.
 
     >>> import lnkernel as lnk
-    >>> class Wavelet(lnk.Smooth):
-    ...     pass
+    >>> from lnkernel.arch.node import node
+    >>> @node
+    ... class Wavelet(lnk.Smooth):
+    ...     "Of which nothing else is known."
     >>> lnk.sup_diagonal(lnk.serial(lnk.Dense(8), Wavelet(), lnk.Dense(1)))
     Traceback (most recent call last):
     ...

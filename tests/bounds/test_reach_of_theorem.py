@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
+from lnkernel.arch.node import node
 from lnkernel.bounds.reach import reach
 from lnkernel.errors import ArchitectureError, BoundedMeanError, GrowthError
 from lnkernel.evaluate.leading import activations
@@ -32,7 +33,12 @@ def last(act: lnk.Smooth, bias: float = 0.01) -> lnk.Serial:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "low", "high"), [(1, 2.059799, 2.059802), (3, 4.372516, 4.372522)]
+    ("blocks", "low", "high"),
+    [
+        (1, 2.059799, 2.059802),
+        pytest.param(2, 3.182817, 3.182821, marks=pytest.mark.slow),
+        pytest.param(3, 4.372516, 4.372522, marks=pytest.mark.slow),
+    ],
 )
 def test_gelu_has_its_maximum_inside(blocks: int, low: float, high: float) -> None:
     """Within enclosures by ball arithmetic, made elsewhere."""
@@ -130,10 +136,11 @@ def test_a_wrong_law_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
+    @node
     class Unknown(lnk.Smooth):
-        pass
+        """Nobody knows its asymptotes."""
 
-    with pytest.raises(GrowthError, match="Unknown: how Θ.* Register its asymptotes"):
+    with pytest.raises(GrowthError, match=r"Unknown: how Θ.* Register its asymptotes"):
         growth(lnk.serial(dense(), Unknown(), dense()))
 
 
@@ -167,7 +174,7 @@ def erf_network(
     return np.asarray(theta)
 
 
-@pytest.mark.parametrize(("depth", "factor"), [(1, 1.15), (3, 5.0)])
+@pytest.mark.parametrize(("depth", "factor"), [(1, 1.25), (2, 2.0)])
 def test_mean_bound_far_out(depth: int, factor: float) -> None:
     """Along 206 rays out to a norm of 1e6; and the reach of a point is not much larger than needed."""
     arch = lnk.serial(*(dense(1, 0.04), lnk.Erf()) * depth, dense(1, 0.04))
@@ -223,12 +230,9 @@ def test_other_networks_are_refused(arch: lnk.Node, why: str) -> None:
 
 
 def test_no_witness_where_the_mean_is_bounded() -> None:
-    for arch in (
-        lnk.mlp(hidden=1, activation=lnk.Erf()),
-        lnk.mlp(activation=lnk.Erf(), norm="last"),
-    ):
-        with pytest.raises(BoundedMeanError, match=r"\|mean\(x\)\| ≤ .*mean_bound") as caught:
-            lnk.diverging_witness(arch, X, Y)
-        assert caught.value.value == lnk.mean_bound(arch, X, Y).value
+    arch = lnk.mlp(activation=lnk.Erf(), norm="last")
+    with pytest.raises(BoundedMeanError, match=r"\|mean\(x\)\| ≤ .*mean_bound") as caught:
+        lnk.diverging_witness(arch, X, Y)
+    assert caught.value.value == lnk.mean_bound(arch, X, Y).value
     said = str(lnk.bound(arch, X, Y))
     assert "Erf at layer 1" in said and "mean_bound" in said and "LayerNorm without eps" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -84,12 +85,13 @@ def test_closed_forms_at_all_lengths(act: lnk.Smooth, closed: Callable[[mpf], Mo
 
 @pytest.mark.parametrize("act", FAMILIES, ids=repr)
 def test_against_forty_digits(act: lnk.Smooth) -> None:
-    for r in (1e-3, 0.7, 1.5, 9.0):
-        q = mpf(r) ** 2
-        exact = smooth_oracle.expectations(act, q, q, mpf(1))
-        variance = exact.product - exact.mean**2
-        known = Moments(exact.mean, exact.product, variance, exact.slopes, exact.euler)
-        assert max(errors(moments_of(act, r), known)) < 3e-15, r
+    with mp.workdps(40):
+        for r in (1e-3, 0.7, 1.5, 9.0):
+            q = mpf(r) ** 2
+            exact = smooth_oracle.expectations(act, q, q, mpf(1))
+            variance = exact.product - exact.mean**2
+            known = Moments(exact.mean, exact.product, variance, exact.slopes, exact.euler)
+            assert max(errors(moments_of(act, r), known)) < 3e-15, r
 
 
 @pytest.mark.parametrize(
@@ -106,16 +108,16 @@ def test_saturation(act: lnk.Smooth, slopes: float) -> None:
 def test_kinks() -> None:
     """clip(u, -1, 2) by its two kinks; without them the quadrature is off."""
     clip = Function(0.0, lambda u: jnp.clip(u, -1.0, 2.0))
-    lines = Asymptotes(Line(0.0, -1.0), Line(0.0, 2.0), 3.0)
-    with jax.enable_x64(True):
+    lines = Asymptotes(Line(0.0, -1.0), Line(0.0, 2.0), 3.1)  # no panel ends at a kink by chance
+    aware, blind = (
+        jax.jit(partial(by_quadrature, clip, lines, kinks=kinks)) for kinks in ((-1.0, 2.0), ())
+    )
+    with jax.enable_x64(True), mp.workdps(30):
         for r in (0.2, 1.0, 50.0):
-            length = jnp.asarray(r)
-            found = by_quadrature(clip, lines, length, kinks=(-1.0, 2.0))
-            with mp.workdps(30):
-                inside = mp.ncdf(2 / mpf(r)) - mp.ncdf(-1 / mpf(r))
-            assert float(found.slopes) == pytest.approx(float(inside), rel=1e-15)
-    blind = by_quadrature(clip, lines, jnp.asarray(1.0))
-    assert abs(float(blind.slopes) - 0.8186) > 1e-5
+            inside = float(mp.ncdf(2 / mpf(r)) - mp.ncdf(-1 / mpf(r)))
+            assert float(aware(jnp.asarray(r)).slopes) == pytest.approx(inside, rel=1e-15)
+        inside = float(mp.ncdf(2) - mp.ncdf(-1))
+        assert float(blind(jnp.asarray(1.0)).slopes) != pytest.approx(inside, rel=1e-6)
 
 
 def test_derivatives() -> None:
@@ -124,11 +126,12 @@ def test_derivatives() -> None:
         for act in (lnk.Softplus(2.0), lnk.Sin(1.5, 0.4)):
             rule = moments_rule(act)
             assert rule is not None
-            for r in (0.5, 3.0):
+            variance = jax.jit(jax.value_and_grad(lambda r, rule=rule: rule(r).variance))
+            for r in (0.5, 1.3):
                 h = 1e-5 * r
-                slope = jax.grad(lambda v, rule=rule: rule(v).variance)(jnp.asarray(r))
-                ends = [float(rule(jnp.asarray(r + side)).variance) for side in (h, -h)]
-                assert float(slope) == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-7)
+                ends = [float(variance(jnp.asarray(r + side))[0]) for side in (h, -h)]
+                slope = float(variance(jnp.asarray(r))[1])
+                assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-7)
 
 
 @pytest.mark.parametrize("act", [lnk.Gelu(), lnk.Silu(-2.0), lnk.Tanh(), lnk.Gaussian()], ids=repr)

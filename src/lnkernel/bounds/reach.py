@@ -116,11 +116,11 @@ def _(layer: LayerNorm | RMSNorm, state: Reach, here: str) -> Reach:
     if state.least + layer.eps == 0:
         _refuse(layer, here, "it divides by a length that may be as small as 0")
     square = state.rest if isinstance(layer, LayerNorm) else state.own
-    own = square / (square + layer.eps)
+    own, rest = square / (square + layer.eps), state.rest / (square + layer.eps)
     tangent = state.tangent / np.sqrt((state.least + layer.eps) * (square + layer.eps))
     least = state.least / (state.least + layer.eps)
     return dataclasses.replace(
-        state, own=own, rest=own, least=least, kernel=np.sqrt(own), tangent=tangent
+        state, own=own, rest=rest, least=least, kernel=np.sqrt(own), tangent=tangent
     )
 
 

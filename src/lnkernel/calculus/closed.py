@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary, OfTwins, Twin
 from lnkernel.check import known_zero
 
@@ -126,7 +126,7 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
         line = _line(num, form, pair, cov)
         total = orthogonal_sum(num, [centred, line])[0]
         one, two = _shares(num, line, total)
-        mean = Mean(one, two, line.e, _shares(num, centred, total))
+        mean = Mean(one, two, line.e, Both(*_shares(num, centred, total)))
     return assembled(form, num, pair, total, mean, centred)
 
 

@@ -26,7 +26,7 @@ from lnkernel.calculus.covariance import (
 )
 from lnkernel.calculus.dual import derivative_factors, dual, without_mean
 from lnkernel.calculus.spherical import spherical
-from lnkernel.calculus.state import Mean, State
+from lnkernel.calculus.state import Both, Mean, State
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 
@@ -90,7 +90,7 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
     t = state.t
     if state.mean is not None:  # Θ/(r1 r2) refers to the centred lengths from here on
         left = state.mean.left(num)
-        t = num.divide(num.divide(t, left[0]), left[1])
+        t = num.divide(num.divide(t, left.first), left.second)
     o = _divided(num, state.o, state.centred, layer.eps)
     return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
 
@@ -181,9 +181,9 @@ def _has_rest(state: State) -> bool:
     return state.mean is not None and state.mean.rest is not None
 
 
-def _rests(num: Arithmetic, centred: Covariance, total: Covariance) -> tuple[Number, Number]:
+def _rests(num: Arithmetic, centred: Covariance, total: Covariance) -> Both:
     """What the means leave of each length."""
-    return (
+    return Both(
         num.sqrt(num.divide(centred.first.q, total.first.q)),
         num.sqrt(num.divide(centred.second.q, total.second.q)),
     )

@@ -9,6 +9,13 @@ from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance
 
 
+class Both(NamedTuple):
+    """A number of each of the two inputs."""
+
+    first: Number
+    second: Number
+
+
 class Mean(NamedTuple):
     """The mean feature of each input: its share m/r of the length, and the relative difference
     (|m1| - |m2|)/(|m1| + |m2|).
@@ -20,13 +27,13 @@ class Mean(NamedTuple):
     first: Number
     second: Number
     e: Number
-    rest: tuple[Number, Number] | None = None
+    rest: Both | None = None
 
-    def left(self, num: Arithmetic) -> tuple[Number, Number]:
+    def left(self, num: Arithmetic) -> Both:
         """What the mean leaves of each length."""
         if self.rest is not None:
             return self.rest
-        return num.sqrt(1 - self.first * self.first), num.sqrt(1 - self.second * self.second)
+        return Both(*(num.sqrt(1 - share * share) for share in (self.first, self.second)))
 
 
 class Kernels(NamedTuple):

@@ -12,7 +12,7 @@ from lnkernel.calculus import elementary
 from lnkernel.calculus.closed import Form, assembled, closed_dual, read
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
@@ -86,7 +86,7 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     total = _covariance(num, cov, squares, both + means[0] * means[1], alive)
     one, two = (num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True))
     rest = [num.divide(num.sqrt(x), num.sqrt(y)) for x, y in zip(ends, squares, strict=True)]
-    mean = Mean(one, two, _difference(num, cov, means), (rest[0], rest[1]))
+    mean = Mean(one, two, _difference(num, cov, means), Both(rest[0], rest[1]))
     return assembled(form, num, pair, total, mean, centred)
 
 

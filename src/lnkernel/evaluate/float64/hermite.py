@@ -24,7 +24,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.series import hermite_series
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.check import known_zero
 from lnkernel.evaluate.float64 import closed
 from lnkernel.evaluate.float64.arithmetic import Float64
@@ -117,7 +117,7 @@ def _(
     means, differs = (one.unit[0], two.unit[0]), [jnp.abs(x.unit[0]) * x.size for x in (one, two)]
     return Dual(
         total=Covariance(first, second, *angles.total, _difference(one.size, two.size)),
-        mean=Mean(*means, _difference(*differs), (one.rest, two.rest)),
+        mean=Mean(*means, _difference(*differs), Both(one.rest, two.rest)),
         slope=series.slope,
         euler=series.euler,
         derivative=lambda: (series.slope, one.size / r1, two.size / r2),

@@ -24,7 +24,7 @@ from numpy.polynomial.chebyshev import cheb2poly
 from lnkernel.calculus.arithmetic import Number
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.elementary import polynomial
 
 Parity = tuple[int, int]  # a number for the even Hermite polynomials, and one for the odd ones
@@ -149,7 +149,7 @@ def tabulated(
     centred = Length(length.q * rest)
     return Dual(
         total=Covariance(length, length, *angle(square[0] + even_share, 1.0), 0.0),
-        mean=None if vanishes and degrees[0] == NONE else Mean(share, share, 0.0, (left, left)),
+        mean=None if vanishes and degrees[0] == NONE else Mean(share, share, 0.0, Both(left, left)),
         slope=odd.slope + c * even.slope,
         euler=even.value + c * odd.value,
         centred=Covariance(centred, centred, *angle(even_share, rest), 0.0),

@@ -24,9 +24,7 @@ from lnkernel.evaluate.float64.asymptotes import Asymptotes, asymptotes_of
 from lnkernel.evaluate.float64.functions import Function, function_of
 
 WIDEST = 13.0  # the normal density there is 8e-38
-NOTHING_LEFT = (
-    40.0  # and there it is 0 in float64, as it must be where a short input ends before its lines
-)
+NOTHING_LEFT = 40.0  # there it is 0: short inputs do not feel the lines at all
 # One panel spans at most half a standard deviation, and at most 1.9 in u where poles are at a distance
 # of pi (of the logistic function): 16 points then leave an error of 1e-20.
 PANELS, POINTS = 24, 16

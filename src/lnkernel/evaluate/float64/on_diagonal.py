@@ -13,7 +13,7 @@ from lnkernel.arch.flow import rows_of
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.moments import moments_rule
@@ -50,7 +50,7 @@ def dual_of_equals(num: Float64, layer: Smooth, cov: Covariance) -> Dual | None:
     angle = cov.w, cov.z, cov.c, cov.e
     return Dual(
         total=Covariance(length, length, *angle),
-        mean=Mean(share, share, cov.e, (left, left)),
+        mean=Mean(share, share, cov.e, Both(left, left)),
         slope=jnp.square(safe) * found.slopes / found.square,
         euler=found.euler / found.square,
         derivative=lambda: (found.slopes,),

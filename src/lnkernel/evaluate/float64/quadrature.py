@@ -24,7 +24,7 @@ from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.quadrature import Table, graded_quadrature
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.angle_table import look_up
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import Function, function_of
@@ -107,7 +107,7 @@ def _assembled(
             mean1 / one.size,
             mean2 / two.size,
             _difference(jnp.abs(mean1), jnp.abs(mean2)),
-            (one.spread / one.size, two.spread / two.size),
+            Both(one.spread / one.size, two.spread / two.size),
         ),
         slope=pair.slope,
         euler=pair.euler,

@@ -12,7 +12,7 @@ from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.homogeneous import Tails, integer_moment
 from lnkernel.calculus.series import hermite_series
 from lnkernel.calculus.spherical import Spherical, spherical
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.leading.activations import image
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
 from lnkernel.evaluate.leading.terms import as_term
@@ -51,7 +51,7 @@ def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: An
     rest = Length(made.variance, live=made.variance.coefficient > 0)
     return Dual(
         total=Covariance(length, length, 0.0, 1.0, 1.0, 0.0),
-        mean=Mean(made.share, made.share, 0.0, (made.rest, made.rest)),
+        mean=Mean(made.share, made.share, 0.0, Both(made.rest, made.rest)),
         slope=made.slope,
         euler=made.euler,
         derivative=lambda: (made.slopes,),
