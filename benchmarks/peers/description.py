@@ -11,6 +11,8 @@ is a network, its layers one after the other. A LAYER is one of
     {"layer": "Abs"}                          |u|
     {"layer": "LeakyRelu", "slope": 0.2}      u₊ − slope · (−u)₊
     {"layer": "RectifiedPower", "degree": 2}  u₊^degree, of a whole number
+    {"layer": "Erf"}, {"layer": "Gelu"}       erf u, and u times the normal distribution function
+    {"layer": "Tanh"}, {"layer": "Silu"}      tanh u, u/(1 + e^−u): there by numerical integration
     {"layer": "LayerNorm", "eps": 0.0}        (u − mean)/√(variance + eps), nothing trained
     {"layer": "Parallel", "branches": [[LAYER, ...], ...]}
                                               the sum of the branches; [Identity] is a skip
@@ -25,7 +27,8 @@ from typing import Any
 
 import lnkernel as lnk
 
-ACTIVATIONS = ("Relu", "Abs", "LeakyRelu", "RectifiedPower", "Homogeneous")
+HOMOGENEOUS = ("Relu", "Abs", "LeakyRelu", "RectifiedPower", "Homogeneous")
+ANALYTIC = (lnk.Erf(), lnk.Gelu(), lnk.Tanh(), lnk.Silu())
 
 
 class NotExpressibleError(ValueError):
@@ -87,7 +90,7 @@ class _Walk:
             return self.layer_norm(layer)
         if kind == "Parallel":
             return self.parallel(layer)
-        if kind in ACTIVATIONS:
+        if kind in HOMOGENEOUS or layer in ANALYTIC:
             return self.activation(layer)
         raise NotExpressibleError(f"neural-tangents has no {kind}")
 
@@ -114,6 +117,8 @@ class _Walk:
         if not self.gaussian:
             raise NotExpressibleError("neural-tangents needs a Dense before each activation")
         self.gaussian = False
+        if layer in ANALYTIC:
+            return {"layer": type(layer).__name__}
         degree, a, b = float(layer.degree), float(layer.a), float(layer.b)
         if degree == a == 1:
             named = {0.0: "Relu", 1.0: "Abs"}
