@@ -82,6 +82,10 @@ class Arithmetic(Protocol):
         """e of lengths that are multiplied: tanh(x + y) from e = tanh x and change = tanh y."""
         ...
 
+    def length_difference(self, first: Number, second: Number) -> Number:
+        """e of two lengths, from their squares; 0 where both are 0."""
+        ...
+
     # on both
     def where(self, condition: Truth, yes: Number, no: Number) -> Number: ...
 

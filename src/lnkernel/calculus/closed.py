@@ -190,7 +190,7 @@ def _line(num: Arithmetic, form: Form, pair: Pair, cov: Covariance) -> Covarianc
     ends = tuple(form.mean(num, side) for side in (pair.first, pair.second))
     alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
     first, second = (Length(m * m, live) for m, live in zip(ends, alive, strict=True))
-    return Covariance(first, second, 0.0, 1.0, 1.0, _difference(num, ends, cov.e), True)
+    return Covariance(first, second, 0.0, 1.0, 1.0, _difference(num, first, second, cov), True)
 
 
 def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance) -> Covariance:
@@ -223,14 +223,13 @@ def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance
         Length(form.scale(num, side) * end.one, old.live)
         for side, end, old in ((pair.first, one, cov.first), (pair.second, two, cov.second))
     )
-    lengths = num.sqrt(first.q), num.sqrt(second.q)
-    return Covariance(first, second, w, z, c, _difference(num, lengths, cov.e), not odd)
+    return Covariance(first, second, w, z, c, _difference(num, first, second, cov), not odd)
 
 
-def _difference(num: Arithmetic, ends: Any, before: Number) -> Number:
-    if known_zero(before):
-        return before
-    return num.divide(ends[0] - ends[1], ends[0] + ends[1])
+def _difference(num: Arithmetic, first: Length, second: Length, before: Covariance) -> Number:
+    if known_zero(before.e):
+        return before.e
+    return num.length_difference(first.q, second.q)
 
 
 def _equal_and_not(pair: Pair, given: Inputs, first: bool) -> Pair:

@@ -34,3 +34,9 @@ def falling(num: Arithmetic, x: Number) -> Number:
 def fallen(num: Arithmetic, x: Number) -> Number:
     """1 - exp(-x), without its cancellation."""
     raise NotImplementedError
+
+
+@special
+def sharper(num: Arithmetic, by_rule: Number, direct: Number) -> Number:
+    """the better one of two expressions for a small difference."""
+    raise NotImplementedError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
-from lnkernel.calculus.elementary import arcsine, fallen, falling
+from lnkernel.calculus.elementary import arcsine, fallen, falling, sharper
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,6 @@ class OfTwins(Elementary):
 
     def _less(self, x: Any, one: Any, other: Any) -> Any:
         """exp(-x) - exp(-x'), from the larger of both."""
-        longer = x.gap > 0
-        change = fallen(self.num, abs(x.gap))
-        return self.num.where(longer, -other * change, one * change)
+        gap = sharper(self.num, x.gap, x.one - x.other)
+        change = fallen(self.num, abs(gap))
+        return self.num.where(gap > 0, -other * change, one * change)

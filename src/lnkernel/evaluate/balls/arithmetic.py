@@ -76,6 +76,9 @@ class Balls(BallOperations):
             return 0.0
         return _combined(e, change, first, second)
 
+    def length_difference(self, first: Ball, second: Ball) -> Ball:
+        return _direct(first, second)
+
     def where(self, condition: Any, yes: Ball, no: Ball) -> Ball:
         if condition is True or condition is False:
             return yes if condition else no
@@ -136,3 +139,4 @@ _power = elementwise(_power_one, 2)
 _divide = elementwise(_divide_one, 2)
 _powered = elementwise(_powered_one, 4)
 _combined = elementwise(_combined_one, 4)
+_direct = elementwise(_direct_one, 2)

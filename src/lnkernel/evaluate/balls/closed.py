@@ -22,6 +22,7 @@ from lnkernel.evaluate.balls.ray import Ray
 _arcsine = elementwise(lambda sine, cosine: arb.atan2(sine, cosine), 2)
 _falling = elementwise(lambda x: (-x).exp(), 1)
 _fallen = elementwise(lambda x: -((-x).expm1()), 1)
+_sharper = elementwise(lambda x, y: x if x.is_finite() and x.rad() <= y.rad() else y, 2)
 
 
 @hermite_series.register(Balls)
@@ -60,6 +61,12 @@ def _(num: Balls, x: Ball) -> Ball:
     return _fallen(x)
 
 
+@elementary.sharper.register
+def _(num: Balls, by_rule: Ball, direct: Ball) -> Ball:
+    """Both enclose the difference. The rules lose it where one factor grows as much as another shrinks."""
+    return _sharper(by_rule, direct)
+
+
 # ---------------------------------------------------------------- along a ray
 # Where the argument vanishes like a power of the length, so does the function: x times a factor.
 
@@ -67,6 +74,11 @@ def _(num: Balls, x: Ball) -> Ball:
 @elementary.arcsine.register
 def _(num: Ray, sine: Any, cosine: Any) -> Any:
     return _with_factor(num, sine, _arcsine_factor, _arcsine_factor_slope)
+
+
+@elementary.sharper.register
+def _(num: Ray, by_rule: Any, direct: Any) -> Any:
+    return by_rule
 
 
 @elementary.fallen.register

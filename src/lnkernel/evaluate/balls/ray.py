@@ -108,6 +108,9 @@ class Ray(BallOperations):
     def combined_difference(self, e: Any, change: Any, first: Any, second: Any) -> Any:
         return ZERO
 
+    def length_difference(self, first: Any, second: Any) -> Any:
+        return ZERO
+
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         if isinstance(condition, bool):
             return yes if condition else no

@@ -79,6 +79,9 @@ class Float64:
         direct = self.direct_difference(first, second, jnp.zeros_like(e))
         return jnp.where(apart, direct, (e + change) / (1 + e * change))
 
+    def length_difference(self, first: Any, second: Any) -> Array:
+        return self.direct_difference(first, second, jnp.zeros(()))
+
     def direct_difference(self, first: Any, second: Any, otherwise: Array) -> Array:
         """e from the squared lengths; `otherwise` where they are zero or infinite."""
         first, second = as_precise(first), as_precise(second)

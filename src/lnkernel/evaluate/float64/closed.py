@@ -44,6 +44,11 @@ def _(num: Float64, x: Array) -> Array:
     return -jnp.expm1(-x)
 
 
+@elementary.sharper.register
+def _(num: Float64, by_rule: Array, direct: Array) -> Array:
+    return by_rule
+
+
 def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     """With all care, or quickly."""
     return _quickly(form, cov, num) if num.quick else closed_dual(form, cov, num)

@@ -53,6 +53,9 @@ class LeadingTerms:
     def combined_difference(self, e: Any, change: Any, first: Any, second: Any) -> float:
         return 0.0
 
+    def length_difference(self, first: Any, second: Any) -> float:
+        return 0.0
+
     def where(self, condition: bool, yes: Any, no: Any) -> Any:
         return yes if condition else no
 

@@ -1,0 +1,131 @@
+"""Erf, GELU, sine, cosine and the Gaussian in closed form, at every length; and their certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cases
+import closed_oracle
+import mpmath as mp
+import numpy as np
+import pytest
+from flint import arb
+
+import lnkernel as lnk
+from lnkernel.bounds.certified.enclosures import sup_diagonal_enclosure
+from lnkernel.calculus import forms
+from lnkernel.calculus.twin import Elementary, OfTwins, Twin
+from lnkernel.evaluate.balls import entries
+from lnkernel.evaluate.balls.arithmetic import Balls
+from lnkernel.evaluate.balls.numbers import working_precision
+from lnkernel.evaluate.float64 import hermite
+
+CLOSED = [lnk.Erf(), lnk.Gelu(), lnk.Sin(), lnk.Sin(1.3, 0.4), lnk.Cos(0.7), lnk.Gaussian()]
+PAIRS = [
+    pair for pair in cases.pairs(np.random.default_rng(3), 3) if pair.x.any() and pair.x2.any()
+]
+
+
+def network(act: lnk.Smooth, depth: int = 1) -> lnk.Serial:
+    """With a ReLU behind, to which a lost digit of a small angle would be 1e-8."""
+    dense = lnk.Dense(8, 1.1, 0.3)
+    return lnk.serial(*(dense, act) * depth, dense, lnk.Relu(), lnk.Dense(1, 1.0, 0.1))
+
+
+def worst(arch: lnk.Serial, pairs: list[cases.Pair]) -> dict[str, float]:
+    x, x2 = (np.stack(side) for side in zip(*(pair[1:] for pair in pairs), strict=True))
+    got = lnk.kernels(arch)(x, x2)
+    errors: dict[str, float] = {"nngp": 0.0, "ntk": 0.0}
+    for i, pair in enumerate(pairs):
+        exact = closed_oracle.kernels(arch, pair.x, pair.x2)
+        for name in errors:
+            value, scale = getattr(exact, name), getattr(exact, f"{name}_scale")
+            error = float(abs(mp.mpf(float(getattr(got, name)[i, i])) - value) / scale)
+            errors[name] = max(errors[name], error)
+    return errors
+
+
+@pytest.mark.parametrize("act", CLOSED, ids=repr)
+def test_every_pair_at_every_length(act: lnk.Smooth) -> None:
+    lengths = [np.linalg.norm(pair.x) for pair in PAIRS]
+    assert min(lengths) < 1e-100 and max(lengths) > 1e100
+    assert max(worst(network(act), PAIRS).values()) < 2e-15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", CLOSED, ids=repr)
+def test_ten_layers(act: lnk.Smooth) -> None:
+    assert max(worst(network(act, 10), PAIRS).values()) < 2e-15
+
+
+def test_a_wrong_form_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is right for equal inputs, and off by up to 1e-13 for others."""
+    right = forms.ErfForm.odd
+
+    def wrong(self: forms.ErfForm, of: Elementary, pair: Any) -> Any:
+        return right(self, of, pair) * (1 + 1e-13 * (1 - pair.c))
+
+    monkeypatch.setattr(forms.ErfForm, "odd", wrong)
+    # a program of its own, which no other test has compiled
+    arch = lnk.serial(lnk.Dense(9, 1.2, 0.4), lnk.Erf(), lnk.Dense(1, 1.1, 0.2))
+    assert max(worst(arch, PAIRS).values()) > 2e-15
+
+
+def test_twins_keep_the_digits_of_differences() -> None:
+    """With 53 bits, of numbers that agree in the first 100; the differences themselves by 400 bits."""
+
+    def twins() -> list[Twin]:
+        of, gap = OfTwins(Balls()), arb(2) ** -100
+        sine = Twin(arb(0.5), arb(0.5) - gap, gap)
+        cosine = of.sqrt(1 - sine * sine)
+        return [
+            of.arcsine(sine, cosine),
+            of.inverse(sine),
+            of.falling(sine),
+            of.fallen(sine * sine),
+        ]
+
+    with working_precision(400):
+        exact = [twin.one - twin.other for twin in twins()]
+    with working_precision(53):
+        found = [twin.gap for twin in twins()]
+    for gap, difference in zip(found, exact, strict=True):
+        assert abs(float(gap / difference) - 1) < 1e-14 and gap.overlaps(difference)
+
+
+@pytest.mark.parametrize("act", CLOSED, ids=repr)
+def test_balls_hold_the_exact_numbers(act: lnk.Smooth) -> None:
+    arch = network(act, 2)
+    for pair in PAIRS[::4]:
+        exact = closed_oracle.kernels(arch, pair.x, pair.x2)
+        found = entries.gram(arch, np.stack([pair.x, pair.x2]))
+        for name in ("nngp", "ntk"):
+            enclosed, value = getattr(found, name), getattr(exact, name)
+            middle, radius = (mp.mpf(float(part[0, 1])) for part in enclosed)
+            assert abs(middle - value) <= radius
+            assert radius <= 1e-15 * getattr(exact, f"{name}_scale")
+
+
+def test_no_certificate_without_a_closed_form() -> None:
+    for act in (lnk.Tanh(), lnk.Gelu(approximate=True)):
+        with pytest.raises(lnk.errors.MissingFunctionError, match="no certificate"):
+            entries.gram(network(act), np.eye(3))
+
+
+def test_certified_supremum_inside() -> None:
+    """GELU, then a LayerNorm: the largest Θ(x, x) is at a finite length, above the limit 2 at infinity."""
+    dense = lnk.Dense(8, 2**0.5, 0.1)
+    arch = lnk.serial(dense, lnk.Gelu(), dense, lnk.LayerNorm())
+    enclosure, norm = sup_diagonal_enclosure(lnk.serial(*arch.layers, lnk.Dense(1)), rtol=1e-6)
+    assert 2.059799 < enclosure.lower - 1 < enclosure.upper - 1 < 2.059803  # the last Dense adds 1
+    assert norm == pytest.approx(0.748, abs=0.01)
+
+
+def test_tables_series_and_closed_forms_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GELU of moderate lengths in two ways that share no formula."""
+    x = np.random.default_rng(5).normal(size=(12, 3))
+    arch = lnk.serial(lnk.Dense(8, 1.0, 0.25), lnk.Gelu(), lnk.LayerNorm(), lnk.Dense(1))
+    closed = np.asarray(lnk.ntk(arch)(x))
+    monkeypatch.setattr(hermite, "form_of", lambda layer, num: None)
+    other = lnk.serial(*arch.layers, lnk.Identity())  # a program of its own
+    assert np.abs(np.asarray(lnk.ntk(other)(x)) / closed - 1).max() < 1e-14
