@@ -71,3 +71,23 @@ def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
     for coefficient in coefficients[-2::-1]:
         value = coefficient + value * x
     return value
+
+
+def chebyshev(coefficients: Any, x: Array) -> Array:
+    """A Chebyshev series on [-1, 1], the even and the odd terms each for themselves.
+
+    That halves the chain of dependent steps. XLA moves a change of shape along such a chain by one
+    step in each of its passes, and after 50 passes it complains on the standard error.
+    """
+    second = 2 * x * x - 1
+    even = _recurrence(coefficients[0::2], 2 * second, 1.0, second)
+    return even + _recurrence(coefficients[1::2], 2 * second, x, x * (2 * second - 1))
+
+
+def _recurrence(coefficients: Any, factor: Array, zeroth: Any, first: Array) -> Array:
+    r"""$\sum_k c_k f_k$ for functions with $f_{k+1} = \mathrm{factor}\cdot f_k - f_{k-1}$ (Clenshaw 1955)."""
+    above: Any = 0.0
+    value: Any = coefficients[-1]
+    for coefficient in coefficients[-2:0:-1]:
+        above, value = value, factor * value - above + coefficient
+    return first * value + zeroth * (coefficients[0] - above)

@@ -14,7 +14,7 @@ tanh of unit Gaussians 27 of them replace 256 Hermite polynomials. With $1 - x =
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +25,7 @@ from lnkernel.calculus.arithmetic import Number
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
-from lnkernel.evaluate.float64.elementary import polynomial
+from lnkernel.evaluate.float64.elementary import chebyshev, polynomial
 
 Parity = tuple[int, int]  # a number for the even Hermite polynomials, and one for the odd ones
 
@@ -102,21 +102,16 @@ def _sums(square: Array, euler: Array, parity: int, degree: int, y: Array) -> Su
         )  # float64 on every machine, which a product of matrices is not
         for table, part in zip(bases(len(square), parity, degree), parts, strict=True)
     )
-    return Sums(*(chebyshev(table, y) for table in tables))
+    return Sums(*(_evaluated(table, y) for table in tables))
 
 
-def chebyshev(coefficients: Array, y: Array) -> Array:
+def _evaluated(coefficients: Array, y: Array) -> Array:
     """The sum of c_k T_k(y)."""
     degree = len(coefficients) - 1
-    if degree <= MONOMIAL:
-        powers = jnp.sum(_to_powers(degree) * coefficients, axis=1)
-        return polynomial(tuple(powers), y)
-    last: Any = 0.0
-    value: Any = 0.0
-    twice = 2 * y
-    for k in range(degree, 0, -1):  # Clenshaw
-        last, value = value, coefficients[k] + (twice * value - last)
-    return coefficients[0] + (y * value - last)
+    if degree > MONOMIAL:
+        return chebyshev(coefficients, y)
+    powers = jnp.sum(_to_powers(degree) * coefficients, axis=1)
+    return polynomial(tuple(powers), y)
 
 
 @lru_cache(maxsize=64)
