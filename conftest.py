@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 # One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
 # many processes as there are cores. It has to be said before NumPy is imported, and jaxtyping does.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import jax
 import pytest
 from jaxtyping import install_import_hook
 
@@ -51,3 +54,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in LONG:
             item.add_marker(pytest.mark.slow)
+
+
+MAPS = 30_000  # Linux allows a process 65,530, every compiled program takes some, and XLA crashes without
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _memory_maps() -> Iterator[None]:
+    """Forget compiled programs between modules, before there are too many of them."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > MAPS:
+        jax.clear_caches()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sin, Smooth
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.closed import Ends, Form, Pair, Side
-from lnkernel.calculus.elementary import arcsine, circle, falling, sine_and_cosine
+from lnkernel.calculus.elementary import arcsine, circle, fallen, falling, sine_and_cosine
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
 
@@ -160,22 +160,32 @@ class SineForm(Form):
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         cosine, sine = self.cosine * self.cosine, self.sine * self.sine
-        near, far = (falling(num, 2 * x) for x in self._distances(pair))
-        value = 0.5 * (cosine * (near + far) + sine * (near - far))
-        return (self.omega * self.omega) * value
+        near, far, less = self._waves(num, pair)
+        return (0.5 * (self.omega * self.omega)) * (cosine * (near + far) + sine * less)
 
     def euler(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
-        r"""$[k + (q_1-k)(q_2-k)]\,p^2$ and its mirror image, each length with a p against overflow."""
+        r"""$\frac12[k\,(E_- \pm E_+) + (q_1-k)(q_2-k)E_- \mp (q_1+k)(q_2+k)E_+]$ of the odd and the even part."""
         one, two = (self.omega * side.r for side in (pair.first, pair.second))
-        parts = 1.0, self.cosine * self.cosine - self.sine * self.sine
-        total: Any = 0.0
-        for sign, part, distance in zip((1, -1), parts, self._distances(pair), strict=True):
-            p, c = falling(num, distance), sign * pair.c
-            u, v = one * p, two * p
-            bent = (u * (one - two * c)) * (v * (two - one * c))
-            total = total + sign * part * (u * v * c + bent)
+        bent = []
+        for sign, distance in zip((1, -1), self._distances(pair), strict=True):
+            p = falling(num, distance)  # each length with a p, against overflow
+            bent.append(
+                (one * p * (one - sign * (two * pair.c)))
+                * (two * p * (two - sign * (one * pair.c)))
+            )
+        near, far, less = self._waves(num, pair)
+        k = one * (two * pair.c)
+        odd = (self.cosine * self.cosine) * (k * (near + far) + (bent[0] - bent[1]))
+        even = (self.sine * self.sine) * (k * less + (bent[0] + bent[1]))
         first, second = (num.divide(1.0, r) for r in lengths)
-        return first * (0.5 * total) * second
+        return first * (0.5 * (odd + even)) * second
+
+    def _waves(self, num: Arithmetic, pair: Pair) -> tuple[Number, Number, Number]:
+        r"""$E_\mp = e^{-\omega^2 E(u \mp v)^2/2}$, and $E_- - E_+$ without its cancellation."""
+        near, far = (falling(num, 2 * x) for x in self._distances(pair))
+        product = (self.omega * pair.first.r) * (self.omega * pair.second.r)
+        change = fallen(num, 2 * (product * abs(pair.c)))
+        return near, far, num.where(pair.c > 0, near * change, -far * change)
 
     def _distances(self, pair: Pair) -> tuple[Any, Any]:
         """A quarter of the mean squares of omega (u - v) and of omega (u + v)."""

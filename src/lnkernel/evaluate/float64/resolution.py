@@ -66,7 +66,7 @@ def _unresolved_panels(phi: Function, levels: int, end: float) -> list[Panel]:
 
 
 def _panels(phi: Function, levels: int, end: float, shift: float) -> list[Panel]:
-    marks = marks_of(phi, levels)
+    marks = marks_of(phi, levels + 1)  # one more, because all are shifted inwards
     distances = shift * np.asarray(marks.distances)
     around = np.asarray(marks.centres)[:, None] + np.concatenate([-distances, distances])
     kinks = [float(kink) for kink in phi.kinks]

@@ -12,7 +12,7 @@ from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.quadrature import Table, graded_quadrature
-from lnkernel.calculus.state import Mean
+from lnkernel.calculus.state import Both, Mean
 from lnkernel.errors import GrowthError
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST
@@ -50,10 +50,10 @@ def _(num: LeadingTerms, layer: Elementwise, cov: Covariance, levels: int, table
             1.0,
             derivative=lambda: (steep,),
         )
-    share = mean / math.sqrt(square)
+    share, rest_share = mean / math.sqrt(square), math.sqrt(variance / square)
     return Dual(
         total=Covariance(total, total, 0.0, 1.0, 1.0, 0.0),
-        mean=Mean(share, share, 0.0),
+        mean=Mean(share, share, 0.0, Both(rest_share, rest_share)),
         slope=q.coefficient * steep / square,
         euler=float(weights @ np.square(length * x * slopes)) / square,
         derivative=lambda: (steep,),
