@@ -8,6 +8,7 @@ import cases
 import closed_oracle
 import mpmath as mp
 import numpy as np
+import oracle
 import pytest
 from flint import arb
 
@@ -69,6 +70,18 @@ def test_a_wrong_form_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     # a program of its own, which no other test has compiled
     arch = lnk.serial(lnk.Dense(9, 1.2, 0.4), lnk.Erf(), lnk.Dense(1, 1.1, 0.2))
     assert max(worst(arch, PAIRS).values()) > 2e-15
+
+
+@pytest.mark.parametrize("points", [4, 50], ids=["careful", "quick"])
+def test_means_of_either_sign_add_up(points: int) -> None:
+    """Behind a negative phase the mean is negative, and beside a ReLU's that makes a difference."""
+    x = np.random.default_rng(7).normal(size=(points, 3))
+    dense = lnk.Dense(8, 1.1, 0.3)
+    both = lnk.parallel(lnk.serial(dense, lnk.Sin(1.3, -0.4)), lnk.serial(dense, lnk.Relu()))
+    arch = lnk.serial(both, lnk.LayerNorm(), lnk.Dense(1))
+    got, exact = lnk.kernels(arch)(x), oracle.kernels(arch, x[0], x[1])
+    assert float(got.nngp[0, 1]) == pytest.approx(float(exact[0]), abs=4e-15)
+    assert float(got.ntk[0, 1]) == pytest.approx(float(exact[1]), abs=2e-14)
 
 
 def test_twins_keep_the_digits_of_differences() -> None:

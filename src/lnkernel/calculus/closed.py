@@ -12,7 +12,6 @@ $y^2 = 1 - x^2 = \beta_1^2 + \alpha_1^2\beta_2^2 + 4a^2wz$.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
@@ -52,7 +51,6 @@ class Pair(NamedTuple):
         return own + (a * a) * (4 * (self.w * self.z))
 
 
-Kernel = Callable[[Elementary, Pair], Any]
 Ends = tuple[Number, Number]
 
 
@@ -123,9 +121,13 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
     centred = parts[0] if len(parts) == 1 else orthogonal_sum(num, parts)[0]
     total, mean = centred, None
     if form.has_mean:
-        line = _line(num, form, pair, cov)
+        means = form.mean(num, pair.first), form.mean(num, pair.second)
+        line = _line(num, form, means, cov)
         total = orthogonal_sum(num, [centred, line])[0]
-        one, two = _shares(num, line, total)
+        one, two = (
+            num.divide(m, num.sqrt(side.q))
+            for m, side in zip(means, (total.first, total.second), strict=True)
+        )
         mean = Mean(one, two, line.e, Both(*_shares(num, centred, total)))
     return assembled(form, num, pair, total, mean, centred)
 
@@ -185,11 +187,10 @@ def _linear(num: Arithmetic, cov: Covariance) -> Covariance:
     return cov.with_lengths(first, second, cov.e)
 
 
-def _line(num: Arithmetic, form: Form, pair: Pair, cov: Covariance) -> Covariance:
-    """The mean features: two vectors on one line, in one direction."""
-    ends = tuple(form.mean(num, side) for side in (pair.first, pair.second))
+def _line(num: Arithmetic, form: Form, means: Ends, cov: Covariance) -> Covariance:
+    """The mean features: two vectors on one line, in one direction, because their signs are equal."""
     alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
-    first, second = (Length(m * m, live) for m, live in zip(ends, alive, strict=True))
+    first, second = (Length(m * m, live) for m, live in zip(means, alive, strict=True))
     return Covariance(first, second, 0.0, 1.0, 1.0, _difference(num, first, second, cov), True)
 
 
