@@ -78,7 +78,7 @@ def test_means_of_either_sign_add_up(points: int) -> None:
     x = np.random.default_rng(7).normal(size=(points, 3))
     dense = lnk.Dense(8, 1.1, 0.3)
     both = lnk.parallel(lnk.serial(dense, lnk.Sin(1.3, -0.4)), lnk.serial(dense, lnk.Relu()))
-    arch = lnk.serial(both, lnk.LayerNorm(), lnk.Dense(1))
+    arch = lnk.serial(both, lnk.RMSNorm(), lnk.Dense(1))
     got, exact = lnk.kernels(arch)(x), oracle.kernels(arch, x[0], x[1])
     assert float(got.nngp[0, 1]) == pytest.approx(float(exact[0]), abs=4e-15)
     assert float(got.ntk[0, 1]) == pytest.approx(float(exact[1]), abs=2e-14)
