@@ -20,6 +20,7 @@ import lnkernel as lnk
 from benchmarks import accuracy
 from lnkernel.evaluate.float64 import expansion
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.hermite import features
 from lnkernel.evaluate.float64.moments import moments_of
 
 RNG = np.random.default_rng(2)
@@ -225,6 +226,20 @@ def test_too_few_terms_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansion, "choice_for", lambda layer, r: expansion.Choice(32, None))
     found = np.asarray(lnk.ntk(lnk.serial(D, lnk.Tanh(), D))(X[:3]))
     np.testing.assert_array_equal(np.isnan(found), ~np.eye(3, dtype=bool))
+
+
+def test_enough_terms_are_never_too_few() -> None:
+    """What is chosen for a length is not refused at it; and what is too little always is."""
+    layers = [lnk.Sin(), lnk.Cos(2.0), lnk.Erf(), lnk.Sigmoid(), lnk.Silu(3.0), lnk.Tanh()]
+    with jax.enable_x64(True):
+        for layer in layers:
+            for r in np.geomspace(0.4, 2.0, 14):
+                choice = expansion.choice_for(layer, r)
+                if choice is not None:
+                    found = features(layer, jnp.asarray(r), choice.terms)
+                    assert np.isfinite(float(found.size)), (layer, r)
+        for r in (1.0, 2.0, 4.0):
+            assert np.isnan(float(features(lnk.Tanh(), jnp.asarray(r), 64).size))
 
 
 def test_a_small_angle_that_arises_inside_is_computed_with_care() -> None:

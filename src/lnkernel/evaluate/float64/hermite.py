@@ -12,6 +12,7 @@ its digits. $1 - \rho^{n+2} = (1 - \rho^n) + 4wz\,\rho^n$ needs no subtraction e
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -77,8 +78,9 @@ def features(layer: Smooth, length: Array, terms: int) -> Features:
     euler = n * a[..., :terms] + np.sqrt((n + 1.0) * (n + 2.0)) * a[..., 2:]
     a = a[..., :terms].at[..., 0].add(phi.at_zero)
     square = jnp.sum(a * a, axis=-1)
-    # what the last terms say of those left out: no number rather than a wrong one, inside a program
-    left = terms * jnp.sum(jnp.square(a[..., -8:]), axis=-1) * (terms / 8)
+    # What the last terms say of those left out, which fall like exp(-c sqrt(n)) at the slowest: no number rather
+    # than a wrong one, inside a program.
+    left = terms * jnp.sum(jnp.square(a[..., -2:]), axis=-1) * (math.sqrt(terms) / 2)
     size = jnp.where(left < NEGLIGIBLE * square, jnp.sqrt(square), jnp.nan)
     rest = jnp.sqrt(jnp.sum(a[..., 1:] * a[..., 1:], axis=-1) / square)
     unit, euler = (jnp.moveaxis(v / size[..., None], -1, 0) for v in (a, euler))
