@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram posterior tightness width growth training bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram first-number posterior tightness width growth training bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -45,6 +45,9 @@ accuracy: setup  ## error of every kernel against 50 digits
 
 gram: setup  ## speed of the Gram matrix beside neural-tangents
 	$(BIN)/python -m benchmarks.gram
+
+first-number: setup  ## how long the first call takes, in fresh processes
+	$(BIN)/python -m benchmarks.first_number
 
 posterior: setup  ## speed and error of the posterior beside neural-tangents
 	$(BIN)/python -m benchmarks.posterior

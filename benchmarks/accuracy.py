@@ -1,7 +1,8 @@
 """The claim: every kernel is exact to a few units in the last place, wherever the inputs lie.
 
-    python -m benchmarks.accuracy            # all networks, half an hour or more
-    python -m benchmarks.accuracy --quick    # one of each kind, a minute or two
+    python -m benchmarks.accuracy            # all networks, two hours, nearly all of which is compilation
+    python -m benchmarks.accuracy --numpy    # without the programs of large matrices
+    python -m benchmarks.accuracy --quick    # one of each kind
 
 Errors are relative to sqrt(Theta(x,x) Theta(x2,x2)), and likewise for K, against an evaluation
 with 50 digits that shares nothing with the library (`tests/oracle.py`). The exit code is 1 if
@@ -11,12 +12,14 @@ any error exceeds its bound.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,14 +29,18 @@ from tqdm import tqdm
 # The oracle and the table of cases belong to the tests, which are not a package.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import activation_cases
 import cases
 import oracle
 
 import lnkernel as lnk
+from lnkernel.gram import eager
 
 OUT = Path("out/accuracy.json")
+Found = dict[str, Any]  # matrices, by our names of the kernels
 KERNELS = {"ntk": "Theta", "nngp": "K"}  # our name, and the oracle's
 LARGEST = float(np.finfo(np.float64).max)
+TOGETHER = 50  # pairs in a symmetric matrix: as many as NumPy computes
 SMALLEST = 1e-290  # below it the last digits of a float64 begin to be missing
 
 
@@ -68,6 +75,9 @@ class Exact(NamedTuple):
         return max(v.K11, v.K22, v.Theta11, v.Theta22)
 
 
+Way = Callable[[cases.Case, Sequence[Exact]], Iterable[Error]]
+
+
 def exact(arch: lnk.Node, pairs: Iterable[cases.Pair]) -> list[Exact]:
     """`oracle.pair` of each; most share their first point, so the diagonals are kept."""
     ends: dict[bytes, tuple[Any, Any]] = {}
@@ -89,8 +99,10 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
     rows = exact(case.arch, pairs)
     inside = [row for row in rows if row.size < LARGEST]
     found: list[Error] = []
-    for way in (rectangular, symmetric):
-        left = inside
+    ways: list[Way] = [rectangular, symmetric]
+    if case.by_program:
+        ways += [partial(compiled, way) for way in ways]
+    for way, left in itertools.product(ways, _batches(case, inside)):
         while left:
             try:
                 found.extend(way(case, left))
@@ -101,24 +113,60 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
     return found + [_expected_overflow(case, row) for row in rows if row.size > LARGEST]
 
 
+def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
+    """All at once; or some at a time, of similar lengths, because n pairs have n² entries."""
+    size = case.batch or max(1, len(rows))
+    if case.batch is not None:
+        rows = sorted(rows, key=lambda row: row.pair.size)
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+
 def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     """By `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
     rows = [row for row in rows if row.is_live]
+    if not rows:
+        return
     x, x2 = (np.stack(side) for side in zip(*(row.pair[1:] for row in rows), strict=True))
-    got = lnk.kernels(case.arch)(x, x2)
+    got = _by_name(case, kernel_of(case)(x, x2))
     for i, row in enumerate(rows):
         yield from _compared(case, row, "x, x2", got, (i, i))
 
 
 def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x)`, all points in one array, and by `kernel.diagonal(x)`."""
+    """By `kernel(x)`, a hundred points in one array, and by `kernel.diagonal(x)`."""
+    for start in range(0, len(rows), TOGETHER):
+        yield from _symmetric(case, rows[start : start + TOGETHER])
+
+
+def _symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
-    kernel = lnk.kernels(case.arch)
-    got, ends = kernel(points), kernel.diagonal(points)
+    kernel = kernel_of(case)
+    got, ends = (_by_name(case, found) for found in (kernel(points), kernel.diagonal(points)))
     for i, row in enumerate(rows):
         yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
         for place, point in ((2 * i, row.pair.x), (2 * i + 1, row.pair.x2)):
             yield from _compared(case, _with_itself(row, point), "diagonal", ends, place)
+
+
+def kernel_of(case: cases.Case) -> Any:
+    """Both kernels, or the only one that there is."""
+    return (
+        lnk.kernels(case.arch) if len(case.kernels) == 2 else getattr(lnk, *case.kernels)(case.arch)
+    )
+
+
+def _by_name(case: cases.Case, found: Any) -> Found:
+    return found._asdict() if isinstance(found, lnk.Kernels) else dict.fromkeys(case.kernels, found)
+
+
+def compiled(
+    way: Way,
+    case: cases.Case,
+    rows: Sequence[Exact],
+) -> list[Error]:
+    """One of these by the programs of large matrices; few points are left to NumPy otherwise."""
+    with eager.switched_off():
+        return [e._replace(way=f"{e.way}, compiled") for e in way(case, rows)]
 
 
 def _with_itself(row: Exact, point: Any) -> Exact:
@@ -128,11 +176,9 @@ def _with_itself(row: Exact, point: Any) -> Exact:
     return Exact(pair, oracle.Pair(K, Theta, K, K, Theta, Theta))
 
 
-def _compared(
-    case: cases.Case, row: Exact, way: str, got: lnk.Kernels, place: Any
-) -> Iterator[Error]:
-    for kernel, name in KERNELS.items():
-        value = float(getattr(got, kernel)[place])
+def _compared(case: cases.Case, row: Exact, way: str, got: Found, place: Any) -> Iterator[Error]:
+    for kernel in case.kernels:
+        name, value = KERNELS[kernel], float(got[kernel][place])
         error = math.inf
         if math.isfinite(value):
             scale = max(getattr(row.values, f"{name}_scale"), SMALLEST)
@@ -148,7 +194,7 @@ def _without_overflow(case: cases.Case, rows: Sequence[Exact]) -> tuple[list[Exa
     kept = [row for row in rows if not any(row is other for other in lost)]
     tag = "overflow, {} (exact value in range)"
     return kept, [
-        Error("ntk", "overflow", tag.format(row.pair.tag), math.inf, case.bound(row.pair))
+        Error(case.kernels[0], "overflow", tag.format(row.pair.tag), math.inf, case.bound(row.pair))
         for row in lost
     ]
 
@@ -156,12 +202,14 @@ def _without_overflow(case: cases.Case, rows: Sequence[Exact]) -> tuple[list[Exa
 def _expected_overflow(case: cases.Case, row: Exact) -> Error:
     """No error where the library refuses a value beyond the range of float64, as it should."""
     error = 0.0 if _overflows(case, row) else math.inf
-    return Error("ntk", "overflow", f"no overflow, {row.pair.tag}", error, case.bound(row.pair))
+    return Error(
+        case.kernels[0], "overflow", f"no overflow, {row.pair.tag}", error, case.bound(row.pair)
+    )
 
 
 def _overflows(case: cases.Case, row: Exact) -> bool:
     try:
-        lnk.kernels(case.arch).diagonal(np.stack(row.pair[1:]))
+        kernel_of(case).diagonal(np.stack(row.pair[1:]))
     except lnk.errors.KernelOverflowError:
         return True
     return False
@@ -175,20 +223,21 @@ class Line(NamedTuple):
 
     architecture: str
     depth: int
-    ntk: Error
+    ntk: Error | None  # where a function jumps there is none
     nngp: Error
     seconds: float
 
     @property
     def ok(self) -> bool:
-        return self.ntk.ok and self.nngp.ok
+        return self.nngp.ok and (self.ntk is None or self.ntk.ok)
 
     def __str__(self) -> str:
         ends = "  ".join(
-            f"{e.error:8.1e}  {f'{e.tag} ({e.way})':44.44}" for e in (self.ntk, self.nngp)
+            f"{e.error:8.1e}  {f'{e.tag} ({e.way})':44.44}" if e else f"{'does not exist':54}"
+            for e in (self.ntk, self.nngp)
         )
-        verdict = "ok" if self.ok else "FAIL"
-        return f"{self.architecture:32} {self.depth:5}  {ends}  {self.ntk.bound:7.0e}  {verdict}"
+        verdict, bound = "ok" if self.ok else "FAIL", (self.ntk or self.nngp).bound
+        return f"{self.architecture:37} {self.depth:5}  {ends}  {bound:7.0e}  {verdict}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, which knows no infinity: it becomes null."""
@@ -197,19 +246,21 @@ class Line(NamedTuple):
         return head | {
             name: e._asdict() | {"error": e.error if math.isfinite(e.error) else None}
             for name, e in worst.items()
+            if e is not None
         }
 
 
 def line(name: str, case: cases.Case, d: int, seed: int = 0) -> Line:
-    """Measure one network on `cases.pairs`."""
+    """Measure one network on `cases.pairs_of` it."""
     start = time.perf_counter()
-    found = errors(case, cases.pairs(np.random.default_rng(seed), d))
-
-    def worst(kernel: str) -> Error:
-        return max((e for e in found if e.kernel == kernel), key=lambda e: e.error / e.bound)
-
+    found = errors(case, cases.pairs_of(case, np.random.default_rng(seed), d))
+    worst = {
+        kernel: max((e for e in found if e.kernel == kernel), key=lambda e: e.error / e.bound)
+        for kernel in case.kernels
+    }
     label = name if d == 3 else f"{name}, d={d}"
-    return Line(label, case.depth, worst("ntk"), worst("nngp"), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Line(label, case.depth, worst.get("ntk"), worst["nngp"], seconds)
 
 
 def _line(row: tuple[str, cases.Case, int]) -> Line:
@@ -218,7 +269,7 @@ def _line(row: tuple[str, cases.Case, int]) -> Line:
 
 def jobs(quick: bool, only: str | None) -> list[tuple[str, cases.Case, int]]:
     """(name, case, dimension) of every line of the table."""
-    table = cases.architectures() | cases.smooth()
+    table = cases.architectures() | cases.smooth() | activation_cases.table()
     chosen = [name for name in table if not quick or name in cases.FEW]
     rows = [(name, table[name], 3) for name in chosen]
     if not quick:
@@ -230,15 +281,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table and write it as JSON; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one network of each kind")
+    parser.add_argument("--numpy", action="store_true", help="few points at a time, no programs")
     parser.add_argument("--only", help="networks whose name contains this")
     parser.add_argument("--jobs", type=int, default=2, help="networks measured at the same time")
     parser.add_argument("--out", type=Path, default=OUT, help="the JSON file")
     options = parser.parse_args(arguments)
 
     heads = "".join(f"{f'of {k}':8}  {'where':46}" for k in ("Θ", "K"))
-    tqdm.write(f"{'architecture':32} depth  {heads}{'bound':7}", file=sys.stdout)
+    tqdm.write(f"{'architecture':37} depth  {heads}{'bound':7}", file=sys.stdout)
     lines = []
     rows = jobs(options.quick, options.only)
+    if options.numpy:
+        rows = [(name, case._replace(by_program=False), d) for name, case, d in rows]
     # processes of their own, each for few networks: compiled programs take memory
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=8) as pool:
         for found in tqdm(pool.imap(_line, rows), total=len(rows), unit="network"):

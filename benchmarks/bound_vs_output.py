@@ -56,7 +56,7 @@ from benchmarks.bound_vs_output_cell import (
     measure,
 )
 from lnkernel.bounds import FORMS
-from lnkernel.experiments.activations import DEFAULT, activation_named, folder_suffix, key_of
+from lnkernel.experiments.activations import DEFAULT, find_activation, folder_suffix, key_of
 from lnkernel.experiments.tables import plain
 
 OUT = "out/bound_vs_output"
@@ -225,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for field in fields(Settings):
         parser.add_argument(f"--{field.name}", type=int, help="instead of the grid's own")
     options = parser.parse_args(arguments)
-    activation = activation_named(options.activation)
+    activation = find_activation(options.activation)
     out = options.out or Path(OUT + folder_suffix(activation))
     cells, settings = grid(options.quick or not (options.full or on_a_gpu()))
     cells = [replace(cell, activation=key_of(activation)) for cell in cells]

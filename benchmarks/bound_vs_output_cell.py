@@ -14,7 +14,7 @@ import optax
 
 import lnkernel as lnk
 from lnkernel.bounds import FORMS
-from lnkernel.experiments.activations import DEFAULT, activation_named, key_of
+from lnkernel.experiments.activations import DEFAULT, find_activation, key_of
 from lnkernel.experiments.limit import limit_of
 
 TARGETS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -122,7 +122,7 @@ def rays(x: np.ndarray, settings: Settings) -> np.ndarray:
 
 def measure(cell: Cell, settings: Settings) -> Row:
     begin = time.perf_counter()
-    activation = activation_named(cell.activation)
+    activation = find_activation(cell.activation)
     arch = lnk.mlp(cell.hidden, cell.width, norm=cell.norm, activation=activation)
     x, y = data(cell, settings)
     points = rays(x, settings)

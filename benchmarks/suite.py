@@ -102,10 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder of the report")
     options = parser.parse_args(arguments)
     names = [benchmark.name for benchmark in BENCHMARKS]
-    wanted = names if options.only is None else options.only.split(",")
-    unknown = [name for name in wanted if name not in names]
+    wanted = names if options.only is None else [each.strip() for each in options.only.split(",")]
+    unknown = [repr(name) for name in wanted if name not in names]
     if unknown:
-        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")
+        came, known = ", ".join(unknown), ", ".join(names)
+        print(f"--only: expected benchmarks, got {came}. There are {known}.", file=sys.stderr)
+        return 2
     out = options.out.resolve()
     echo = sys.stderr if options.json else sys.stdout
     outcomes = []

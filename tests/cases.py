@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -57,7 +58,14 @@ FEW = (
     "pre-LN",
     "parallel, degrees 1 and 2",
 )
-BOUNDS = {"shallow": 2e-15, "deep": 2e-14, "degree below 1 at extreme norms": 2e-13}
+BOUNDS = {
+    "shallow": 2e-15,
+    "deep": 2e-14,
+    "degree below 1 at extreme norms": 2e-13,
+    "ten closed forms": 5e-15,  # lengths are plain float64 numbers there, and the errors of ten layers add up
+    "cubic": 4e-15,  # a cubic makes three of one relative error of a length, and two of them nine
+    "summed or integrated": 1e-13,
+}
 
 
 class Pair(NamedTuple):
@@ -73,6 +81,11 @@ class Pair(NamedTuple):
         norms = [float(np.abs(v).max()) for v in (self.x, self.x2)]
         return any(norm > 0 and not 1e-100 <= norm <= 1e100 for norm in norms)
 
+    @property
+    def size(self) -> float:
+        """The largest entry."""
+        return float(max(np.abs(self.x).max(), np.abs(self.x2).max()))
+
 
 class Case(NamedTuple):
     """A network, its depth, and how exact its kernels have to be."""
@@ -80,9 +93,19 @@ class Case(NamedTuple):
     arch: Node
     depth: int  # activations on the longest way through
     least_degree: float
+    kind: str | None = None  # of its bound, where that depends on nothing else
+    longest: float = math.inf  # inputs that the library or the oracle takes
+    kernels: tuple[str, ...] = ("ntk", "nngp")  # that exist
+    batch: int | None = None  # pairs that are computed at once, where each takes long
+    by_program: bool = True  # and not by NumPy alone
+
+    def takes(self, pair: Pair) -> bool:
+        return pair.size <= self.longest
 
     def bound(self, pair: Pair) -> float:
         """Of the error, relative to sqrt(Theta(x,x) Theta(x2,x2)), and so for K."""
+        if self.kind is not None:
+            return BOUNDS[self.kind]
         if self.least_degree < 1 and pair.is_extreme:
             return BOUNDS["degree below 1 at extreme norms"]
         return BOUNDS["shallow" if self.depth <= SHALLOW else "deep"]
@@ -295,11 +318,11 @@ def smooth() -> dict[str, Case]:
             dense(),
         ),
     }
-    return {name: Case(arch, _depth(arch), 1.0) for name, arch in table.items()}
+    return {name: Case(arch, depth_of(arch), 1.0) for name, arch in table.items()}
 
 
 def _case(arch: Node) -> Case:
-    return Case(arch, _depth(arch), min((act.degree for act in _activations(arch)), default=1.0))
+    return Case(arch, depth_of(arch), min((act.degree for act in _homogeneous(arch)), default=1.0))
 
 
 def _parts(arch: Any) -> tuple[Node, ...]:
@@ -307,18 +330,18 @@ def _parts(arch: Any) -> tuple[Node, ...]:
     return parts
 
 
-def _depth(arch: Node) -> int:
-    inside = [_depth(part) for part in _parts(arch)]
+def depth_of(arch: Node) -> int:
+    inside = [depth_of(part) for part in _parts(arch)]
     if isinstance(arch, lnk.Serial):
         return sum(inside)
     return max(inside) if inside else int(isinstance(arch, lnk.Elementwise))
 
 
-def _activations(arch: Node) -> Iterator[PositivelyHomogeneous]:
+def _homogeneous(arch: Node) -> Iterator[PositivelyHomogeneous]:
     if isinstance(arch, PositivelyHomogeneous):
         yield arch
     for part in _parts(arch):
-        yield from _activations(part)
+        yield from _homogeneous(part)
 
 
 # ---------------------------------------------------------------- pairs of inputs
@@ -335,6 +358,11 @@ def pairs(rng: np.random.Generator, d: int) -> list[Pair]:
         table.append(("orthogonal, exact", *_orthogonal(x)))
     table += [("zero", zero, y), ("zero and zero", zero, zero)]
     return [Pair(*row) for row in table]
+
+
+def pairs_of(case: Case, rng: np.random.Generator, d: int) -> list[Pair]:
+    """Those of `pairs` whose inputs are not too long for the network."""
+    return [pair for pair in pairs(rng, d) if case.takes(pair)]
 
 
 Rows = list[tuple[str, Vector, Vector]]

@@ -1,4 +1,4 @@
-r"""Gaussian expectations of activations with kinks, and of polynomials, to 40 digits, in closed forms.
+r"""Gaussian expectations of activations with kinks to 40 digits, and of polynomials, in closed forms.
 
 Ramps and exponentials on half-lines lead to the orthant probability $L(h, k; \rho) = P(x > h, y > k)$ and its
 moments; an exponential under the integral only shifts the Gaussian. The library integrates over panels.
@@ -165,7 +165,7 @@ def elu(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
 
 
 def polynomial(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
-    """By Stein's lemma: E u^i v^j = (i - 1) q1 E u^(i-2) v^j + j k E u^(i-1) v^(j-1)."""
+    """With the digits of `mp`. By Stein's lemma: E u^i v^j = (i - 1) q1 E u^(i-2) v^j + j k E u^(i-1) v^(j-1)."""
     k = rho * mpmath.sqrt(q1 * q2)
     if type(layer).__name__ == "Hermite":
         norm = mpmath.sqrt(mpmath.factorial(layer.degree))
@@ -199,9 +199,8 @@ FUNCTIONS: dict[str, Callable[..., Expectations]] = {
     "Clip": clip,
     "Elu": elu,
     "Selu": elu,
-    "Polynomial": polynomial,
-    "Hermite": polynomial,
 }
+POLYNOMIALS = frozenset({"Polynomial", "Hermite"})
 
 
 @cache

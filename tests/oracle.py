@@ -19,13 +19,23 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+import closed_oracle as closed
+import conditional_oracle as conditional
 import flint
 import kinked_oracle as kinked
+import long_oracle
 import mpmath
 import smooth_oracle as smooth
 from mpmath import mp, mpf
 
 ACTIVATIONS = frozenset({"Relu", "Abs", "LeakyRelu", "RectifiedPower", "Homogeneous"})
+SHORT = 5.0  # lengths up to which activations without a closed form have 40 digits
+# functions of one's own that are known here under another name
+OWN = {
+    "tanh": type("Tanh", (), {})(),
+    "erf": type("Erf", (), {})(),
+    "gelu": type("Gelu", (), {"approximate": True})(),  # jax.nn.gelu, unless it is told otherwise
+}
 
 
 class Pair(NamedTuple):
@@ -56,7 +66,9 @@ def kernels(arch: Any, x: Any, x2: Any, dps: int = 50) -> tuple[mpf, mpf]:
     """K(x, x2) and Theta(x, x2), right to `dps` digits of sqrt(K(x,x) K(x2,x2)), and so Theta.
 
     x and x2 are vectors of floats; every float, of the data or of a layer, is taken as the
-    exact binary number that it is.
+    exact binary number that it is. Activations without a closed form have 40 digits, and 18 where
+    they are analytic and the vectors before them longer than SHORT. Where a function jumps there
+    is no Theta, and the second number says nothing.
     """
     moments = Moments.of(x, x2)
     digits, guard = precision(arch, moments, dps)
@@ -133,6 +145,8 @@ def precision(arch: Any, moments: Moments, dps: int) -> tuple[int, int]:
     """
     layers = list(leaves(arch))
     guard = 20 + 0.3 * len(layers) + sum(math.log10(amplification(t)) for t in layers)
+    if any(closed.has_form(t) or is_polynomial(t) for t in map(known, layers)):
+        guard += 2 * spread(layers, moments)  # of q² beside 1, in a difference
     # groups of directions +-1 turn a gap into its square root, and so the noise of what follows
     alpha = min([1.0, *(exponent(t) for t in layers)]) / 2 ** sum(is_sign(t) for t in layers)
     resolved = min((dps + 10) / alpha, dps + 10 + smallest_gap(layers, moments))
@@ -164,13 +178,22 @@ def smallest_gap(layers: list[Any], moments: Moments) -> float:
     Floats of like size leave 1e-64 or nothing; a bias or an eps that is large or small against
     q makes it smaller, by about their ratio squared; a power p > 1 magnifies the ratios.
     """
+    return 100 + 4 * spread(layers, moments)
+
+
+def spread(layers: list[Any], moments: Moments) -> float:
+    """log10 of the largest ratio of lengths, of biases and of an eps (generous)."""
     m1, m2, v1, v2, _ = moments
     data = [v1, v2, v1 + m1**2, v2 + m2**2]
     squares = [float(getattr(t, f, 0)) ** 2 for t in layers for f in ("W_std", "b_std")]
     offsets = [float(getattr(t, "eps", 0)) for t in layers]
-    powers = math.prod(max(1.0, float(t.degree)) for t in layers if is_activation(t))
-    spread = max(magnitude(t) for t in data) + sum(magnitude(t) for t in squares + offsets)
-    return 100 + 4 * spread * powers
+    powers = math.prod(max(1.0, degree(t)) for t in layers)
+    return powers * (max(map(magnitude, data)) + sum(map(magnitude, squares + offsets)))
+
+
+def degree(layer: Any) -> float:
+    """The power of the length that an activation grows with."""
+    return float(getattr(layer, "degree", len(getattr(layer, "coefficients", (0, 0))) - 1))
 
 
 def magnitude(number: Any) -> float:
@@ -240,7 +263,7 @@ def raw_input(moments: Moments, noise: mpf) -> State:
 def flow(layer: Any, s: State) -> State:
     """The state after a layer or a composition of layers."""
     name = type(layer).__name__
-    if name in ACTIVATIONS or is_smooth(layer):
+    if name in ACTIVATIONS or type(known(layer)).__name__ in OTHERS:
         return activation(layer, s)
     if name not in RULES:
         raise TypeError(f"the oracle has no rule for {name}")
@@ -300,8 +323,8 @@ def activation(layer: Any, s: State) -> State:
     """
     if not s.gaussian:
         raise ValueError("an activation needs a Gaussian state")
-    if is_smooth(layer):
-        return smooth_activation(layer, s)
+    if not is_activation(layer):
+        return other_activation(layer, s)
     p, rho, one = exact(layer.degree), s.rho, mpf(1)
     k = expect_product(layer, s.q1, s.q2, rho)
     slopes = expect_derivatives(layer, s.q1, s.q2, rho) if s.theta else mpf(0)
@@ -319,11 +342,10 @@ def activation(layer: Any, s: State) -> State:
     )
 
 
-def smooth_activation(layer: Any, s: State) -> State:
-    """The same, with Theta' = Theta E phi' phi' + gamma E u phi'(u) v phi'(v), by quadrature."""
-    source = smooth if type(layer).__name__ in smooth.FUNCTIONS else kinked
-    pair = source.expectations(layer, s.q1, s.q2, s.rho)
-    own1, own2 = (source.expectations(layer, q, q, mpf(1)) for q in (s.q1, s.q2))
+def other_activation(layer: Any, s: State) -> State:
+    """The same, with Theta' = Theta E phi' phi' + gamma E u phi'(u) v phi'(v)."""
+    pair = expectations(layer, s.q1, s.q2, s.k, s.rho)
+    own1, own2 = (expectations(layer, q, q, q, mpf(1)) for q in (s.q1, s.q2))
     return State(
         mean1=own1.mean,
         mean2=own2.mean,
@@ -335,6 +357,34 @@ def smooth_activation(layer: Any, s: State) -> State:
         gaussian=False,
         noise=s.noise,
     )
+
+
+def expectations(layer: Any, q1: mpf, q2: mpf, k: mpf, rho: mpf) -> smooth.Expectations:
+    """By closed forms, with the digits of `mp`; or by integrals, for which two of three ways are short of digits
+    or of time at long inputs."""
+    layer = known(layer)
+    name, is_short = type(layer).__name__, max(q1, q2) <= SHORT**2
+    if closed.has_form(layer):
+        return closed.expectations(layer, q1, q2, k)
+    if is_polynomial(layer):
+        return kinked.polynomial(layer, q1, q2, rho)
+    if name == "Clip" or (name in kinked.FUNCTIONS and is_short):
+        return kinked.expectations(layer, q1, q2, rho)
+    if name in kinked.FUNCTIONS:
+        return conditional.expectations(layer, q1, q2, rho)
+    return (smooth if is_short else long_oracle).expectations(layer, q1, q2, rho)
+
+
+def jump(layer: Any, s: State) -> State:
+    """E sign(u) sign(v) = 2/pi asin(rho); a step is half of it, and 1/2. Theta does not exist."""
+    if not s.gaussian:
+        raise ValueError("an activation needs a Gaussian state")
+    mean = mpf(1) / 2 if named(layer, "Step") else mpf(0)
+    size = 1 - 3 * mean / 2
+    alive1, alive2 = mpf(s.q1 > 0), mpf(s.q2 > 0)
+    k = 2 / mp.pi * mpmath.asin(s.rho) * alive1 * alive2
+    ends = (mean * alive1, mean * alive2, size * alive1, size * alive2, size * k)
+    return State(*ends, theta=mpf(0), gamma=0, gaussian=False, noise=s.noise)
 
 
 def layer_norm(layer: Any, s: State) -> State:
@@ -397,7 +447,10 @@ RULES: dict[str, Callable[[Any, State], State]] = {
     "LayerNorm": layer_norm,
     "RMSNorm": rms_norm,
     "GroupNorm": group_norm,
+    "Sign": jump,
+    "Step": jump,
 }
+OTHERS = {*smooth.FUNCTIONS, *kinked.FUNCTIONS, *kinked.POLYNOMIALS}
 
 
 # ---------------------------------------------------------------- reading the architecture
@@ -411,8 +464,13 @@ def is_activation(layer: Any) -> bool:
     return type(layer).__name__ in ACTIVATIONS
 
 
-def is_smooth(layer: Any) -> bool:
-    return type(layer).__name__ in {*smooth.FUNCTIONS, *kinked.FUNCTIONS}
+def is_polynomial(layer: Any) -> bool:
+    return type(layer).__name__ in kinked.POLYNOMIALS
+
+
+def known(layer: Any) -> Any:
+    """The layer, or the one that does the same as a function of one's own."""
+    return OWN[layer.fn.__name__] if named(layer, "Activate") else layer
 
 
 def leaves(layer: Any) -> Iterator[Any]:
@@ -438,7 +496,9 @@ def degrees_of_freedom(layer: Any) -> int:
 
 
 def is_sign(layer: Any) -> bool:
-    """A GroupNorm with nu = 1: its features are +-1."""
+    """An activation or a GroupNorm with nu = 1 whose features are +-1."""
+    if named(layer, "Sign") or named(layer, "Step"):
+        return True
     return named(layer, "GroupNorm") and degrees_of_freedom(layer) == 1
 
 

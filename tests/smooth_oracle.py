@@ -103,31 +103,44 @@ class Expectations(NamedTuple):
 
 @cache
 def expectations(layer: Any, q1: mpf, q2: mpf, rho: mpf) -> Expectations:
+    """For lengths up to about 5 within a second; `long_oracle` has fewer digits, and takes longer ones."""
     with ctx.workprec(BITS):
         r1, r2 = _ball(q1).sqrt(), _ball(q2).sqrt()
-        z, w = ((1 + _ball(rho)) / 2).sqrt(), ((1 - _ball(rho)) / 2).nonnegative_part().sqrt()
-        digits = DIGITS * math.log(10)
+        z, w = (((1 + _ball(sign * rho)) / 2).nonnegative_part().sqrt() for sign in (1, -1))
         longest = max(float(r1), float(r2), 1.0)
-        step = arb(2 * math.pi * STRIP / (longest * digits))
-        reach = math.ceil(math.sqrt(2 * digits + 8) / float(step))
+        across, along = ([step * k for k in range(-n, n + 1)] for step, n in _steps(longest, z, w))
         phi = FUNCTIONS[type(layer).__name__]
-        weights = [(-((step * k) ** 2) / 2).exp() for k in range(reach + 1)]
+        weights = [[(-y * y / 2).exp() for y in nodes] for nodes in (across, along)]
         total = [arb(0)] * 4
-        flat = bool(w == 0 or float(w) < 1e-60)
-        for i in range(-reach, reach + 1):
-            x = z * (step * i)
-            for j in [0] if flat else range(-reach, reach + 1):
-                weight = weights[abs(i)] * weights[abs(j)]
+        for x, first in zip(across, weights[0], strict=True):
+            for y, second in zip(along, weights[1], strict=True):
+                weight = first * second
                 if float(weight) < 10.0 ** -(DIGITS + 4):
                     continue
-                y = w * (step * j)
-                u, v = r1 * (x + y), r2 * (x - y)
+                u, v = r1 * (z * x + w * y), r2 * (z * x - w * y)
                 (f, df), (g, dg) = phi(layer, u), phi(layer, v)
                 for n, value in enumerate((f * g, df * dg, u * df * v * dg, f)):
                     total[n] = total[n] + weight * value
-        scale = step / (2 * arb.pi()).sqrt()
-        scale = scale if flat else scale * scale
+        scale = 1 / (sum(weights[0], arb(0)) * sum(weights[1], arb(0)))
         return Expectations(*(_number(scale * value) for value in total))
+
+
+def _steps(longest: float, *roots: arb) -> list[tuple[arb, int]]:
+    """The distance of the nodes, and how many there are on either side, for x and for y.
+
+    In a strip of half the width d the error is exp(d²/2 - 2 pi d/step).
+    """
+    digits = DIGITS * math.log(10)
+    widest = math.sqrt(2 * digits)  # of the Gaussian alone
+    found = []
+    for root in roots:
+        if float(root) < 1e-60:  # nothing depends on this coordinate
+            found.append((arb(1), 0))
+            continue
+        d = min(STRIP / (longest * float(root)), widest)
+        step = 2 * math.pi * d / (digits + d * d / 2)
+        found.append((arb(step), math.ceil(math.sqrt(2 * digits + 8) / step)))
+    return found
 
 
 def _ball(t: mpf) -> arb:

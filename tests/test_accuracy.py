@@ -27,21 +27,29 @@ def rng(seed: int) -> np.random.Generator:
 LONG = {"relu 20", "degrees .6, 1.5, 2.5", "pre-LN", "parallel, degrees 1 and 2"}
 
 
-@pytest.mark.parametrize("name", cases.some_slow(cases.FEW, LONG))
+def exact_inside(name: str, seed: int) -> list[accuracy.Exact]:
+    rows = accuracy.exact(TABLE[name].arch, cases.pairs(rng(seed), 3))
+    return [row for row in rows if row.size < accuracy.LARGEST]
+
+
+@pytest.mark.parametrize("name", cases.FEW)
 def test_one_network_of_each_kind(name: str) -> None:
+    rows = exact_inside(name, 1)
+    for way in (accuracy.rectangular, accuracy.symmetric):
+        assert not beyond_bound(list(way(TABLE[name], rows)))
+
+
+@pytest.mark.parametrize("name", cases.some_slow(cases.FEW, LONG))
+def test_by_programs(name: str) -> None:
     """Point by point; the symmetric path has its own test, because compiling is what costs."""
-    case = TABLE[name]
-    rows = accuracy.exact(case.arch, cases.pairs(rng(1), 3))
-    inside = [row for row in rows if row.size < accuracy.LARGEST]
-    assert not beyond_bound(list(accuracy.rectangular(case, inside)))
+    rows = exact_inside(name, 1)
+    assert not beyond_bound(accuracy.compiled(accuracy.rectangular, TABLE[name], rows))
 
 
 @pytest.mark.parametrize("name", ["relu 2", "scale and bias", "GroupNorm 4"])
-def test_symmetric_matrix_and_diagonal(name: str) -> None:
-    case = TABLE[name]
-    rows = accuracy.exact(case.arch, cases.pairs(rng(2), 3))
-    inside = [row for row in rows if row.size < accuracy.LARGEST]
-    assert not beyond_bound(list(accuracy.symmetric(case, inside)))
+def test_symmetric_matrix_and_diagonal_by_programs(name: str) -> None:
+    rows = exact_inside(name, 2)
+    assert not beyond_bound(accuracy.compiled(accuracy.symmetric, TABLE[name], rows))
 
 
 @pytest.mark.parametrize("d", [1, 20])
@@ -49,6 +57,7 @@ def test_other_dimensions(d: int) -> None:
     case = TABLE["LN first"]
     rows = accuracy.exact(case.arch, cases.pairs(rng(d), d))
     assert not beyond_bound(list(accuracy.rectangular(case, rows)))
+    assert not beyond_bound(accuracy.compiled(accuracy.rectangular, case, rows))
 
 
 def test_short_inputs_beside_a_bias_under_layers_that_widen_angles() -> None:
@@ -63,7 +72,7 @@ def test_short_inputs_beside_a_bias_under_layers_that_widen_angles() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "case", "d"), WHOLE, ids=[f"{n}-{d}" for n, _, d in WHOLE])
 def test_every_network(name: str, case: cases.Case, d: int) -> None:
-    assert not beyond_bound(accuracy.errors(case, cases.pairs(rng(3), d)))
+    assert not beyond_bound(accuracy.errors(case, cases.pairs_of(case, rng(3), d)))
 
 
 # ---------------------------------------------------------------- can these tests fail?

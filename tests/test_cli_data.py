@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,20 @@ def test_bound_as_json(run: Run) -> None:
     assert found["principal_direction"]["mean_at_end"] == pytest.approx(ends.max(), rel=1e-6)
     assert found["principal_direction"]["largest_mean"] <= b.rkhs
     assert lnk.parse(found["arch"]) == arch
+
+
+def test_data_from_a_pipe(run: Run) -> None:
+    """As in `lnkernel bound <(cat data.csv)`: what was read once is gone."""
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, rows().encode())
+        os.close(writer)
+        path = f"/dev/fd/{reader}"
+        code, out, err = run("bound", path, "--target", "y", "--arch", ARCH)
+    finally:
+        os.close(reader)
+    assert code == 0, err
+    assert f"{path}: 9 points" in out
 
 
 def test_without_layernorm_there_is_no_bound(run: Run) -> None:

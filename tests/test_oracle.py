@@ -314,7 +314,7 @@ def test_group_norm_network() -> None:
 
 
 def test_published_values() -> None:
-    """MATH.md 9 and 10: they are given to 5-8 digits, with W_std^2 and b_std^2."""
+    """Published numbers, which are given to 5-8 digits, with W_std^2 and b_std^2."""
 
     def d(weight: float, bias: float) -> Dense:
         return Dense(math.sqrt(weight), math.sqrt(bias))

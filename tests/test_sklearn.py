@@ -58,7 +58,9 @@ def test_several_outputs() -> None:
 def test_the_text_of_a_network() -> None:
     by_text = NTKRegressor("mlp(hidden=1, norm='first', b_std=1.0)").fit(X, Y)
     assert by_text.arch_ == SMALL
-    with pytest.raises(lnk.errors.InputError, match="arch: expected a network or its text, got 3"):
+    with pytest.raises(
+        lnk.errors.ArchitectureError, match="expected an architecture or its text, got 3"
+    ):
         NTKRegressor(3).fit(X, Y)
 
 

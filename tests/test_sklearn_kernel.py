@@ -126,5 +126,7 @@ def test_refused() -> None:
         lnk.errors.InputError, match='kernel: expected "ntk" or "nngp", got \'rbf\''
     ):
         NTKKernel(ARCH, "rbf")(X)
-    with pytest.raises(lnk.errors.InputError, match="arch: expected a network or its text, got 3"):
+    with pytest.raises(
+        lnk.errors.ArchitectureError, match="expected an architecture or its text, got 3"
+    ):
         NTKKernel(3).diag(X)

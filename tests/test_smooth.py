@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import activation_cases
 import cases
 import jax
 import jax.numpy as jnp
@@ -370,4 +371,22 @@ def test_a_hyperparameter_that_is_an_array() -> None:
 
 
 def test_the_table_of_accuracy_has_them() -> None:
-    assert cases.smooth().keys() <= {name for name, _, _ in accuracy.jobs(False, None)}
+    rows = {name for name, _, _ in accuracy.jobs(False, None)}
+    assert cases.smooth().keys() | activation_cases.table().keys() <= rows
+
+
+def test_the_table_of_accuracy_has_every_activation() -> None:
+    def names(arch: Any) -> set[str]:
+        parts = getattr(arch, "layers", getattr(arch, "branches", ()))
+        return {type(arch).__name__}.union(*map(names, parts))
+
+    shown = set().union(*(names(case.arch) for _, case, _ in accuracy.jobs(False, None)))
+    every = {name for name in lnk.__all__ if _is_activation(getattr(lnk, name))}
+    assert every <= shown and "Silu" in every
+
+
+def _is_activation(thing: Any) -> bool:
+    """Those that are not the common type of others."""
+    if not (isinstance(thing, type) and issubclass(thing, lnk.Elementwise)):
+        return False
+    return not any(kind in thing.__subclasses__() for kind in vars(lnk).values())

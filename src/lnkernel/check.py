@@ -7,6 +7,7 @@ tracer of `jax.grad`) passes where only its value could be wrong.
 from __future__ import annotations
 
 import math
+import reprlib
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
@@ -20,10 +21,20 @@ from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array
 
+HIGHEST_DEGREE = 150  # of homogeneous activations
+
 
 def known(value: Any) -> bool:
     """Whether a hyperparameter is a plain number (and not, say, a tracer of `jax.grad`)."""
     return isinstance(value, Real)
+
+
+def as_float(value: Any) -> float | None:
+    """A plain number in float64; None beyond its range, where Python's own error would say less."""
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def known_zero(value: Any) -> bool:
@@ -52,6 +63,12 @@ def number(layer: Any, name: str) -> None:
     value = _plain(layer, name)
     if isinstance(value, bool) or not (known(value) or isinstance(value, jax.Array)):
         _refuse_layer(layer, f"{name} must be a number, got {value!r}", f"Write e.g. {name}=1.0")
+    if known(value) and as_float(value) is None:
+        _refuse_layer(
+            layer,
+            f"{name} must be in the range of float64, up to 1.8e308, got {reprlib.repr(value)}",
+            f"Choose a smaller {name}",
+        )
 
 
 def flag(layer: Any, name: str) -> None:
@@ -81,7 +98,7 @@ def positive(layer: Any, name: str) -> None:
         _refuse_layer(layer, f"{name} must be positive, got {value}", f"Choose {name} > 0")
 
 
-def ordered(layer: Any, low: str, high: str) -> None:
+def in_order(layer: Any, low: str, high: str) -> None:
     below, above = getattr(layer, low), getattr(layer, high)
     if known(below) and known(above) and not below < above:
         _refuse_layer(
@@ -102,7 +119,15 @@ def integer_at_least(layer: Any, name: str, least: int) -> None:
 def homogeneous_degree(layer: Any) -> None:
     """The NTK needs E phi'(u)^2, which is finite for degrees above 1/2 only."""
     degree = _plain(layer, "degree")
-    if not known(degree) or not math.isfinite(degree):
+    if known(degree) and HIGHEST_DEGREE < degree < math.inf:
+        _refuse_layer(
+            layer,
+            f"degree must be at most {HIGHEST_DEGREE}, got {reprlib.repr(degree)}: beyond that "
+            "E phi(u)^2 is not in the range of float64",
+            "Choose a lower degree",
+        )
+    plain = as_float(degree) if known(degree) else None
+    if plain is None or not math.isfinite(plain):
         _refuse_layer(
             layer, f"degree must be a plain finite number, got {degree!r}", "Write e.g. 1.5"
         )
@@ -174,6 +199,36 @@ def as_seeds(seeds: Any, at_least: int) -> list[int]:
         why = "A standard error takes two networks or more" if at_least > 1 else "Train one or more"
         raise InputError("seeds", expected, repr(seeds), why)
     return chosen
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """True or False; a text would count as True, also "no"."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(name, "True or False", repr(value), f"Write {name}=True")
+    return bool(value)
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """The sizes of an array's axes; one integer is the size of one axis."""
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
+        raise InputError(
+            name, "integers, 0 or more", repr(shape), f"Write e.g. {name}=(10,), or {name}=10"
+        )
+    return tuple(int(size) for size in given)
+
+
+def as_key(name: str, key: Any) -> jax.Array:
+    """One key of `jax.random`, of the new type or two numbers as of old."""
+    given = key if isinstance(key, jax.Array | np.ndarray) else np.asarray(0.0)
+    new = jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0
+    old = given.dtype == np.uint32 and given.ndim == 1
+    if not (new or old):
+        one = isinstance(key, Integral) and not isinstance(key, bool)
+        came = f"shape {given.shape}, dtype {given.dtype}" if given is key else repr(key)
+        remedy = f"jax.random.key({key})" if one else "e.g. jax.random.key(0)"
+        raise InputError(name, "one key of jax.random", came, f"Write {remedy}")
+    return jnp.asarray(given) if old else key
 
 
 # ---------------------------------------------------------------- points and targets
@@ -261,6 +316,7 @@ def as_data(X: Any, y: Any) -> Data:
 
 def as_targets(y: Any, n: int) -> np.ndarray:
     """y as a new float64 array of shape (n,) or (n, k)."""
+    _refuse_containers("y", y)
     try:
         given = np.asarray(y)
     except (TypeError, ValueError) as problem:
@@ -303,7 +359,36 @@ def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
     return points
 
 
+def as_array(name: str, x: Any) -> Array:
+    """Real numbers in an array of any shape, as they are; a tracer passes."""
+    given = jnp.asarray(x) if isinstance(x, jax.Array) or is_traced(x) else _as_numpy(name, x)
+    _check_kind(name, given.dtype)
+    return given
+
+
+def _refuse_containers(name: str, x: Any) -> None:
+    """What NumPy makes an array of that is not what was meant."""
+    if x is None:
+        raise InputError(name, "an array of numbers", "None", f"Give {name}")
+    if type(x).__module__.startswith("scipy.sparse"):
+        raise InputError(
+            name,
+            "an array of numbers",
+            f"a sparse matrix ({type(x).__name__})",
+            f"Write {name}.toarray(), if that fits into memory",
+        )
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        count = int(np.ma.count_masked(x))
+        raise InputError(
+            name,
+            "an array without missing numbers",
+            f"a masked array with {count} of {x.size} masked",
+            f"Drop such points, or fill the numbers in: {name}.filled(value)",
+        )
+
+
 def _as_numpy(name: str, x: Any) -> np.ndarray:
+    _refuse_containers(name, x)
     try:
         return np.asarray(x)
     except (TypeError, ValueError) as problem:

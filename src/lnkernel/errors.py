@@ -147,7 +147,7 @@ class MissingDataError(LnkernelError, FileNotFoundError):
     ...
     lnkernel.errors.MissingDataError: the data of utkface are missing. There is no file
         no/such/features.npz
-    Correct the path, or leave it away to search for it.
+    Correct the path, or omit it to search for the file.
     """
 
     def __init__(self, name: str, looked: Sequence[Any], remedy: str):
@@ -283,12 +283,25 @@ class GrowthError(LnkernelError, NotImplementedError):
 class NotEnoughMemoryError(LnkernelError, MemoryError):
     """More points than this machine's memory has room for; the message says how much they need."""
 
-    def __init__(self, purpose: str, n: int, needed: int, available: int):
+    def __init__(
+        self,
+        purpose: str,
+        n: int,
+        needed: int,
+        available: int,
+        m: int | None = None,
+        itemsize: int = 8,
+    ):
+        if m is None:  # a square matrix, of the pairs of one set of points
+            points, fit = f"{n} points", math.isqrt(n * n * available // needed)
+            remedy = f"Take fewer points (about {fit} fit)"
+        else:
+            points, fit = f"{n} and {m} points", max(1, n * available // needed)
+            remedy = f"Take the first ones in parts (about {fit} at a time fit)"
         super().__init__(
-            f"{purpose} of {n} points needs {needed / 2**30:.1f} GiB of memory (matrices of "
-            f"{n} x {n} float64 numbers), and {available / 2**30:.1f} GiB are available. Take "
-            f"fewer points (about {math.isqrt(n * n * available // needed)} fit), or a machine "
-            "with more memory."
+            f"{purpose} of {points} needs {needed / 2**30:.1f} GiB of memory (matrices of "
+            f"{n} x {n if m is None else m} float{8 * itemsize} numbers), and "
+            f"{available / 2**30:.1f} GiB are available. {remedy}, or a machine with more memory."
         )
         self.needed, self.available = needed, available
 

@@ -26,6 +26,8 @@ MoreInputs = Float[Array, "m ..."] | ArrayLike
 Line = Float[Array, " m"] | Float[Array, "m 1"] | ArrayLike  # points on a line
 Norms = Float[Array, " n"] | ArrayLike  # |x|/√d of inputs
 Number = float | Float[Array, ""]
+Noise = Number | Float[Array, "n"] | ArrayLike  # a variance, or one for each point
+Times = float | Float[Array, " t"] | ArrayLike  # one, or several
 Key = PRNGKeyArray  # of jax.random
 
 # what they get, in float64
@@ -36,4 +38,5 @@ Values = Float64[Array, "m"]
 Covariance = Float64[Array, "m m"]
 Outputs = Float64[Array, "m"] | Float64[Array, "m k"]
 Samples = Float64[Array, "*shape m"] | Float64[Array, "*shape m k"]
+Curves = Float64[Array, "t m"] | Float64[Array, "t m k"]
 DifferentPoints = Float64[Array, "m d"]

@@ -382,7 +382,7 @@ def test_refused_even_if_built_by_hand() -> None:
         lnk.ntk(unchecked)
 
 
-@pytest.mark.parametrize("thing", [None, "mlp", lnk.Relu, [D]], ids=repr)
+@pytest.mark.parametrize("thing", [None, 7, lnk.Relu, [D]], ids=repr)
 def test_what_is_no_architecture_is_refused(thing: object) -> None:
     with pytest.raises(lnk.errors.ArchitectureError, match=r"^network: expected an architect"):
         lnk.ntk(thing)

@@ -70,6 +70,11 @@ def test_every_layer_is_known() -> None:
         ("mlp(**{'hidden': 2})", r"mlp has no argument '\*\*'"),
         ("mlp(*[1])", "a Starred is not understood here"),
         ("Dense()", "Dense: missing a required argument: 'width'"),
+        (
+            "Dense(8, W_std=1.0, W_std=2.0)",
+            r"Dense is given the argument 'W_std' twice\n.*\n {24}\^{9}\nWrite it once",
+        ),
+        ("mlp(hidden=10**9)", "hidden must be at most 10000, got 1000000000"),
         ("Relu(1)", "Relu: too many positional arguments"),
         ("Dense(0)", r"Dense: width must be an integer, at least 1, got 0"),
         ("Dense('é', 0) ", r"width must be an integer, at least 1, got 'é'"),

@@ -300,6 +300,47 @@ def test_no_certificate(text: str, tmp_path: Path, capsys: Any) -> None:
     assert "Name a file that Certificate.save wrote" in printed.err and printed.out == ""
 
 
+def nested(depth: int) -> dict[str, Any]:
+    """Compositions inside of each other."""
+    layer: dict[str, Any] = {"layer": "Dense", "width": 1}
+    for _ in range(depth):
+        layer = {"layer": "Serial", "layers": [layer]}
+    return layer
+
+
+MALFORMED = {
+    "fewer targets": (lambda c: {"y": c["y"][:1]}, "X has 6 points and y has 1 targets"),
+    "fewer points": (lambda c: {"X": c["X"][:1]}, "X has 1 points and y has 6 targets"),
+    "no number": (lambda c: {"lambda_min_lower": "nan"}, "lambda_min_lower is nan"),
+    "infinity": (lambda c: {"C": [c["C"][0], "inf"]}, "C, upper is inf"),
+    "no float64": (lambda c: {"rkhs_upper": "0x1p9999"}, "OverflowError"),
+    "tolerance": (lambda c: {"rtol": (2.0).hex()}, "rtol is 2.0"),
+    "depth": (lambda c: {"architecture": nested(300)}, "cannot be rebuilt"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_file_is_wrong_use(
+    name: str, small: Certificate, tmp_path: Path, capsys: Any
+) -> None:
+    """A certificate that is refuted has exit code 1; what is none has 2."""
+    change, message = MALFORMED[name]
+    path = tmp_path / "c.json"
+    small.save(path)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | change(data)))
+    assert cli.main(["verify", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err and printed.out == ""
+
+
+def test_brackets_without_end(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("[" * 100_000)
+    assert cli.main(["verify", str(path)]) == 2
+    assert "nested too deeply" in capsys.readouterr().err
+
+
 def test_no_file(capsys: Any) -> None:
     assert cli.main(["verify", "nowhere.json", "--json"]) == 2
     printed = capsys.readouterr()

@@ -215,7 +215,7 @@ def test_refusals() -> None:
     with pytest.raises(ArchitectureError, match=r"branch 0.*two numbers"):
         lnk.sup_diagonal(lnk.serial(lnk.parallel(branch, lnk.Dense(8)), lnk.LayerNorm()))
     with pytest.raises(ArchitectureError, match="expected an architecture"):
-        lnk.sup_diagonal("mlp")  # type: ignore[arg-type]
+        lnk.sup_diagonal(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="tracers"):
         jax.grad(lambda arch: lnk.sup_diagonal(arch).value)(lnk.mlp(norm="first"))
 

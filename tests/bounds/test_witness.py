@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.errors import BoundedNetworkError, InputError
+from lnkernel.bounds import witness
+from lnkernel.errors import ActivationRangeError, BoundedNetworkError, InputError
 
 X = np.array([[-2.0], [-0.5], [1.0], [3.0]])
 Y = np.array([1.0, -1.0, 0.5, 2.0])
@@ -27,6 +29,60 @@ def test_is_beyond(arch: lnk.Node, above: float) -> None:
     assert abs(mean[0]) > above
     assert abs(mean[0] - w.value) <= w.error < 0.1 * abs(w.value)
     assert "your data" in str(w)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", [lnk.Silu(), lnk.Softplus(2.0), lnk.Elu()], ids=repr)
+def test_activations_that_become_straight(act: lnk.Elementwise) -> None:
+    """Where they are integrated: the mean goes on growing, in proportion to |x|."""
+    arch = lnk.mlp(hidden=1, activation=act)
+    w = lnk.diverging_witness(arch, X, Y, above=1e5)
+    assert w.is_given_data
+    mean = np.asarray(lnk.posterior(arch, X, Y).mean([w.x, 10 * w.x]))
+    assert abs(mean[0]) > 1e5 and abs(mean[0] - w.value) <= w.error < 1e-6 * abs(w.value)
+    assert mean[1] / mean[0] == pytest.approx(10, rel=1e-3)
+
+
+def test_beyond_what_is_integrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the range of an activation ends, so does the search."""
+
+    def refuse(*arguments: Any) -> None:
+        raise ActivationRangeError("Elu", 2e8, 1e8)
+
+    monkeypatch.setattr(witness, "_first_hit", refuse)
+    with pytest.raises(InputError, match="not computed for inputs so long"):
+        lnk.diverging_witness(lnk.mlp(hidden=2), X, Y)
+
+
+@pytest.mark.slow
+def test_beyond_what_elu_is_integrated_for() -> None:
+    with pytest.raises(InputError, match="not computed for inputs so long"):
+        lnk.diverging_witness(lnk.mlp(hidden=1, activation=lnk.Elu()), X, Y, above=1e30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", [lnk.Silu(), lnk.Elu()], ids=repr)
+def test_activations_that_become_straight_with_other_data(act: lnk.Elementwise) -> None:
+    """All targets 0, in the plane: one point takes the place of the data."""
+    points = np.array([[1.0, 0.5], [-0.3, 1.0], [0.2, -2.0]])
+    w = lnk.diverging_witness(lnk.mlp(hidden=2, activation=act), points, np.zeros(3))
+    assert not w.is_given_data and abs(w.value) > 1e6
+
+
+def test_only_what_can_exceed_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """|mean|² ≤ Θ(x, x)·aᵀΘa rules out all nearer inputs, and no others."""
+    arch, norms = lnk.mlp(hidden=2), []
+    plain = witness._first_hit
+
+    def noted(mean: Any, x: np.ndarray, above: float) -> Any:
+        norms.append(np.abs(x).max())
+        return plain(mean, x, above)
+
+    monkeypatch.setattr(witness, "_first_hit", noted)
+    found = lnk.diverging_witness(arch, X, Y, above=1e20)
+    assert 1 <= len(norms) <= 3 and norms[-1] == np.abs(found.x).max()
+    monkeypatch.setattr(witness._Mean, "most", lambda self, x: math.inf)
+    assert np.array_equal(lnk.diverging_witness(arch, X, Y, above=1e20).x, found.x)
 
 
 def test_all_targets_zero_need_other_data() -> None:

@@ -143,3 +143,9 @@ def test_asymptotes(act: lnk.Smooth) -> None:
         for line, side in ((lines.right, 1.0), (lines.left, -1.0)):
             u = jnp.asarray(side * float(lines.reach))
             assert float(phi(u)) == pytest.approx(float(line.slope * u + line.level), abs=1e-17)
+
+
+def test_softplus_far_to_the_left() -> None:
+    """phi - phi(0) is -log 2 there, without the digits that v/2 + log cosh(v/2) loses."""
+    with jax.enable_x64(True):
+        assert float(function_of(lnk.Softplus()).rest(jnp.asarray(-3e7))) == -math.log(2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,34 +28,38 @@ def worst(x: Precise, exact: list[mpf]) -> mpf:
     return max(abs(value(x, i) / e - 1) for i, e in enumerate(exact))
 
 
-@pytest.fixture(autouse=True)
-def _in_60_digits_and_64_bits():
-    with workdps(60), jax.enable_x64(True):
-        yield
+@pytest.fixture(autouse=True, params=["numpy", "jax"])
+def array(request: pytest.FixtureRequest) -> Iterator[Callable[[Any], Any]]:
+    """Both kinds of arrays, with 60 digits for mpmath and 64 bits for JAX; NumPy's warnings are not ours."""
+    with workdps(60), jax.enable_x64(True), np.errstate(all="ignore"):
+        yield np.asarray if request.param == "numpy" else jnp.asarray
 
 
-def sized() -> Precise:
-    return normalised(as_precise(SIZES))
+@pytest.fixture
+def sized(array: Callable[[Any], Any]) -> Callable[[], Precise]:
+    return lambda: normalised(as_precise(array(SIZES)))
 
 
 def exactly() -> list[mpf]:
     return [mpf(float(s)) for s in SIZES]
 
 
-def test_products_and_sums_keep_all_digits() -> None:
-    other = normalised(as_precise(SIZES[::-1].copy() / 3))
+def test_products_and_sums_keep_all_digits(
+    sized: Callable[[], Precise], array: Callable[[Any], Any]
+) -> None:
+    other = normalised(as_precise(array(SIZES[::-1] / 3)))
     pairs = list(zip(exactly(), (mpf(float(s)) for s in SIZES[::-1] / 3), strict=True))
     assert worst(sized() * other, [x * y for x, y in pairs]) < EXACT
     assert worst(sized() + other, [x + y for x, y in pairs]) < EXACT
 
 
-def test_a_difference_keeps_the_digits_that_are_left() -> None:
-    third = as_precise(np.array([1.0])) * (1 / 3) * 3.0
+def test_a_difference_keeps_the_digits_that_are_left(array: Callable[[Any], Any]) -> None:
+    third = as_precise(array([1.0])) * (1 / 3) * 3.0
     left = third + -1.0
     assert worst(left, [mpf(1 / 3) * 3 - 1]) < 1e-14  # 1e-30 of what has cancelled
 
 
-def test_what_is_out_of_range_comes_back() -> None:
+def test_what_is_out_of_range_comes_back(sized: Callable[[], Precise]) -> None:
     cube = sized() * sized() * sized()
     assert worst(cube, [x**3 for x in exactly()]) < EXACT
     assert np.array_equal(np.asarray(plain(cube))[[0, 12]], [0.0, np.inf])
@@ -60,14 +67,14 @@ def test_what_is_out_of_range_comes_back() -> None:
     assert np.abs(ratio / SIZES - 1).max() < 4e-16
 
 
-def test_roots() -> None:
+def test_roots(sized: Callable[[], Precise]) -> None:
     root = np.asarray((sized() * sized() * 0.1).root())
     exact = [x * sqrt(mpf(0.1)) for x in exactly()]
     assert max(abs(mpf(float(r)) / e - 1) for r, e in zip(root, exact, strict=True)) < 2.3e-16
 
 
 @pytest.mark.parametrize("degree", [1.5, 0.75, 2.5, 0.25, 1.3, 3.7, 2, 3, 7, 8])
-def test_powers_to_twice_the_digits(degree: float) -> None:
+def test_powers_to_twice_the_digits(degree: float, sized: Callable[[], Precise]) -> None:
     """Quarters by a fourth root. Other degrees above 1 go by logarithms: 2e-22 was seen at 3.7, and
     1e-20 is enough, because ten such layers multiply it by less than 1e6."""
     found = power(sized(), degree)
@@ -76,13 +83,15 @@ def test_powers_to_twice_the_digits(degree: float) -> None:
 
 
 @pytest.mark.parametrize("degree", [0.6, 0.9, -0.4, -0.25])
-def test_powers_below_1_shrink_errors_and_are_rounded(degree: float) -> None:
+def test_powers_below_1_shrink_errors_and_are_rounded(
+    degree: float, sized: Callable[[], Precise]
+) -> None:
     found = power(sized(), degree)
     assert worst(found, [x ** mpf(degree) for x in exactly()]) < 3e-16
 
 
-def test_powers_of_the_ends() -> None:
-    ends = as_precise(np.array([0.0, np.inf]))
+def test_powers_of_the_ends(array: Callable[[Any], Any]) -> None:
+    ends = as_precise(array([0.0, np.inf]))
     for degree in (0.6, 1.3, 1.5, 2.0):
         assert np.array_equal(plain(power(ends, degree)), [0.0, np.inf])
     assert np.array_equal(plain(power(ends, 0)), [1.0, 1.0])

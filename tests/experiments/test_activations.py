@@ -12,7 +12,7 @@ import pytest
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureTextError, InputError
 from lnkernel.experiments import toy
-from lnkernel.experiments.activations import activation_named
+from lnkernel.experiments.activations import find_activation
 from lnkernel.experiments.folder import Folder, fingerprint
 from lnkernel.experiments.limit import NOISE, Limit, limit_of
 from lnkernel.experiments.report import Report
@@ -31,16 +31,16 @@ ALL = [
 @pytest.mark.parametrize("layer", ALL, ids=lambda layer: type(layer).__name__)
 def test_activations_by_name(layer: lnk.Elementwise) -> None:
     name = type(layer).__name__
-    assert activation_named(name.lower()) == activation_named(name) == layer
+    assert find_activation(name.lower()) == find_activation(name) == layer
 
 
 def test_other_names_are_refused() -> None:
     with pytest.raises(InputError, match=r"name of an activation, got 'dense'. There are relu,"):
-        activation_named("dense")
+        find_activation("dense")
     with pytest.raises(InputError, match="name of an activation"):
-        activation_named("Dense(3)")
+        find_activation("Dense(3)")
     with pytest.raises(ArchitectureTextError, match="Write Tanh"):
-        activation_named("Tanhh()")
+        find_activation("Tanhh()")
 
 
 def test_noise_is_added_where_it_must_be() -> None:

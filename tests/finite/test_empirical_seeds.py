@@ -116,7 +116,7 @@ def test_bad_input(function: Any) -> None:
     with pytest.raises(lnk.errors.InputError, match="x: expected finite numbers"):
         function(ARCH, X * np.nan)
     with pytest.raises(lnk.errors.ArchitectureError, match="expected an architecture"):
-        function("mlp", X)
+        function(3, X)
     with pytest.raises(lnk.errors.InputError, match="width: expected an integer, at least 1"):
         function(ARCH, X, width=0)
     with pytest.raises(lnk.errors.InputError, match="dtype: expected float32 or float64"):

@@ -157,10 +157,10 @@ def test_limit_is_where_descent_really_diverges() -> None:
     assert sizes[0] < 1 and sizes[1] > 1e6
 
 
-@pytest.mark.parametrize("t", [-1, math.nan, "long", None, [1.0], True, 1j])
+@pytest.mark.parametrize("t", [-1, math.nan, "long", None, [1.0, -1], [], True, 1j])
 def test_bad_time(t: Any) -> None:
     X, y, _ = data()
-    with pytest.raises(lnk.errors.InputError, match="t: expected a time from 0 to infinity"):
+    with pytest.raises(lnk.errors.InputError, match="t: expected a time"):
         lnk.posterior(LN, X, y).at(t)
 
 

@@ -81,7 +81,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no dimensions": ([[]], EMPTY.format("(1, 0)")),
     "ragged": ([[1.0], [1.0, 2.0]], RAGGED),
     "strings": ([["1.0", "2.0"]], REAL.format("<U3")),
-    "None": (None, REAL.format("object")),
+    "None": (None, "x: expected an array of numbers, got None. Give x."),
     "objects": (np.array([[1.0, None]], dtype=object), REAL.format("object")),
     "integers without bound": ([[2**70, 1]], REAL.format("object")),
     "complex": ([[1.0 + 0j, 2.0]], REAL.format("complex128")),

@@ -137,7 +137,7 @@ def _(layer: Parallel) -> tuple[str, str]:
 
 @traits.register
 def _(layer: Parallel) -> Traits:
-    """Of the sum alone: it compares the differences of the lengths of its branches."""
+    """The traits of the sum alone: it compares the differences of the lengths of its branches."""
     return Traits(
         needs_difference=EVERYWHERE, needs_range=False, reads_centred=False, steepness=1.0
     )

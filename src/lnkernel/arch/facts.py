@@ -35,6 +35,11 @@ def needs_range(arch: Node) -> bool:
     return any(traits(layer).needs_range for _, layer, _ in rows_of(arch))
 
 
+def needs_compiler(arch: Node) -> bool:
+    """Whether a layer takes so much work for every pair that few pairs are worth a program."""
+    return any(traits(layer).needs_compiler for _, layer, _ in rows_of(arch))
+
+
 def starts_with_bias(arch: Node) -> bool:
     """Whether the first layer that acts on the raw input adds a bias."""
     return _first(arch).adds_bias
@@ -84,6 +89,6 @@ def _on_input(arch: Node) -> list[Node]:
 
 
 def _first(arch: Node) -> Traits:
-    """Of the first layer, or sum of branches, that changes anything."""
+    """The traits of the first layer, or sum of branches, that changes anything."""
     layers = arch.layers if isinstance(arch, Serial) else (arch,)
     return next((each for each in map(traits, layers) if not each.is_identity), Traits())

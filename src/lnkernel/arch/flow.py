@@ -8,6 +8,7 @@ the reason and a way out where it is not met. Nothing here computes a kernel.
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -80,16 +81,25 @@ def check_block(block: Block) -> Block:
 
 def check_network(arch: Node) -> Node:
     """`arch`, after checking it as a whole network that starts from the raw input."""
-    if not isinstance(arch, Node):
-        raise ArchitectureError(
-            "network",
-            "",
-            f"expected an architecture, got {arch!r} of type {type(arch).__name__}",
-            "Build one with lnkernel.serial(...) or lnkernel.mlp(...)",
-        )
-    for _ in rows_of(arch):
+    for _ in rows_of(demand_node(arch)):
         pass
     return arch
+
+
+def demand_node(arch: object) -> Node:
+    """`arch`, if it is an architecture; what else it may be is told by name."""
+    if isinstance(arch, Node):
+        return arch
+    remedy = "Build one with lnkernel.serial(...) or lnkernel.mlp(...)"
+    if arch is None:
+        came = "None"
+    elif callable(arch) and hasattr(arch, "__name__"):  # a class or a function
+        came, remedy = f"{arch.__name__} without brackets", f"Write {arch.__name__}(...)"
+    else:
+        came = f"{reprlib.repr(arch)} of type {type(arch).__name__}"
+    raise ArchitectureError(
+        "network", "", f"expected an architecture or its text, got {came}", remedy
+    )
 
 
 def rows_of(arch: Node) -> Iterator[Row]:

@@ -10,6 +10,8 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import LayerNorm, RMSNorm
 from lnkernel.errors import ArchitectureError
 
+DEEPEST = 10_000  # hidden layers; the kernel of one pair takes half a minute there
+
 
 def mlp(
     hidden: int = 2,
@@ -25,7 +27,7 @@ def mlp(
     r"""A multilayer perceptron: `hidden` times (Dense, [norm], activation), then a Dense.
 
     Args:
-        hidden: number of hidden layers.
+        hidden: number of hidden layers, at most 10,000.
         width: their width.
         norm: which hidden layers are normalised, between Dense and activation:
             None, "first", "last" or "all".
@@ -42,6 +44,13 @@ def mlp(
     if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
         raise ArchitectureError(
             "mlp", "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
+        )
+    if hidden > DEEPEST:
+        raise ArchitectureError(
+            "mlp",
+            "",
+            f"hidden must be at most {DEEPEST}, got {hidden}, whose layers alone would fill the memory",
+            "Choose fewer layers, or width=... if the width was meant",
         )
     if norm is not None and norm not in ("first", "last", "all"):
         raise ArchitectureError(

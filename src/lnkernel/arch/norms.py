@@ -7,7 +7,7 @@ import dataclasses
 from lnkernel.arch.flow import Kind, Place, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
-from lnkernel.check import finite, flag, group_has_limit, integer_at_least, not_negative
+from lnkernel.check import finite, flag, group_has_limit, integer_at_least, known_zero, not_negative
 from lnkernel.errors import ArchitectureError
 
 
@@ -163,6 +163,7 @@ def _(layer: LayerNorm) -> Traits:
         forgets_mean=True,
         is_monotone=not layer.bias,
         steepness=1.0,
+        fixes_length=known_zero(layer.eps),
     )
 
 
@@ -175,6 +176,7 @@ def _(layer: RMSNorm) -> Traits:
         reads_centred=False,
         is_monotone=True,
         steepness=1.0,
+        fixes_length=known_zero(layer.eps),
     )
 
 
@@ -187,4 +189,5 @@ def _(layer: GroupNorm) -> Traits:
         reads_centred=False,
         is_monotone=not layer.bias,
         steepness=1.0,
+        fixes_length=True,
     )

@@ -114,8 +114,9 @@ class _Reader:
     def layer(self, tree: ast.Call) -> Node:
         name = self.name(tree.func)
         build = BUILDERS[name]
-        for keyword in tree.keywords:
+        for place, keyword in enumerate(tree.keywords):
             self.check_keyword(keyword, name, build)
+            self.check_repetition(keyword, tree.keywords[:place], name)
         positional = [self.argument(each) for each in tree.args]
         named = {str(keyword.arg): self.argument(keyword.value) for keyword in tree.keywords}
         try:
@@ -145,6 +146,11 @@ class _Reader:
             raise self.refusal(
                 keyword, f"{name} has no argument {shown!r}", _signature(name, build)
             )
+
+    def check_repetition(self, keyword: ast.keyword, before: list[ast.keyword], name: str) -> None:
+        if keyword.arg in [each.arg for each in before]:
+            problem = f"{name} is given the argument {keyword.arg!r} twice"
+            raise self.refusal(keyword, problem, "Write it once")
 
     def name(self, tree: ast.expr) -> str:
         """The name of a layer or combinator, of which there is one of that name."""

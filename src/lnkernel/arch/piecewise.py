@@ -6,12 +6,10 @@ over polynomials converges fast where there is a kink.
 
 from __future__ import annotations
 
-import dataclasses
-
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node
 from lnkernel.arch.traits import Traits, traits
-from lnkernel.check import finite, ordered
+from lnkernel.check import finite, in_order
 
 
 class Piecewise(Elementwise):
@@ -70,10 +68,18 @@ class Clip(Piecewise):
     def __post_init__(self) -> None:
         finite(self, "low")
         finite(self, "high")
-        ordered(self, "low", "high")
+        in_order(self, "low", "high")
 
 
 @traits.register(Piecewise)
 def _(layer: Piecewise) -> Traits:
     """They are computed for lengths that float64 holds."""
-    return dataclasses.replace(Traits(), needs_range=False, reads_centred=False, steepness=2.0)
+    return Traits(needs_range=False, reads_centred=False, steepness=2.0, follows_lengths=True)
+
+
+@traits.register(Clip)
+@traits.register(Elu)
+@traits.register(Selu)
+def _(layer: Piecewise) -> Traits:
+    """They have a slope at 0, or leave less than any power of a short length."""
+    return Traits(needs_range=False, reads_centred=False, steepness=1.0, follows_lengths=True)

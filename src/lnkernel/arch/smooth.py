@@ -5,8 +5,6 @@ None is homogeneous, so that their kernels depend on the lengths as well as on t
 
 from __future__ import annotations
 
-import dataclasses
-
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import Traits, traits
@@ -154,7 +152,7 @@ class Gaussian(Smooth):
 def _(layer: Smooth) -> Traits:
     """Lengths of any size stay in range: behind it they are at most proportional to those before. Of an
     even function, less its mean, short inputs leave the square."""
-    return dataclasses.replace(Traits(), needs_range=False, reads_centred=False, steepness=2.0)
+    return Traits(needs_range=False, reads_centred=False, steepness=2.0, follows_lengths=True)
 
 
 @traits.register(Erf)
@@ -165,4 +163,4 @@ def _(layer: Smooth) -> Traits:
 @traits.register(Tanh)
 def _(layer: Smooth) -> Traits:
     """They have a slope at 0."""
-    return dataclasses.replace(Traits(), needs_range=False, reads_centred=False, steepness=1.0)
+    return Traits(needs_range=False, reads_centred=False, steepness=1.0, follows_lengths=True)

@@ -36,6 +36,9 @@ class Traits:
             in $|x|$, if they did not before it (docs/bound.md has the proof).
         steepness: at most so many powers of a squared length leave the layer for one that enters.
         has_ntk: whether its derivative has a second moment.
+        follows_lengths: whether how it is computed is chosen by the lengths of the inputs.
+        fixes_length: whether all vectors behind it have one length, but for the zero vector.
+        needs_compiler: whether every pair takes so much work that few pairs are worth a program.
     """
 
     needs_difference: frozenset[Kind] = EVERYWHERE
@@ -47,6 +50,9 @@ class Traits:
     is_monotone: bool = False
     steepness: float = math.inf
     has_ntk: bool = True
+    follows_lengths: bool = False
+    fixes_length: bool = False
+    needs_compiler: bool = False
 
 
 @singledispatch

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.piecewise import Clip
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Sigmoid, Sin, Tanh
 
 
@@ -31,33 +32,39 @@ class Bounded(NamedTuple):
 
 
 @singledispatch
-def bounded(layer: Node) -> Bounded | None:
+def numbers_of(layer: Node) -> Bounded | None:
     """The numbers of a bounded activation; None for every other layer."""
     return None
 
 
-@bounded.register
+@numbers_of.register
 def _(layer: Tanh) -> Bounded:
     return _integrable(1.0, 1.0, 2.0)
 
 
-@bounded.register
+@numbers_of.register
 def _(layer: Erf) -> Bounded:
     return _integrable(1.0, 2 / math.sqrt(math.pi), 2.0)
 
 
-@bounded.register
+@numbers_of.register
 def _(layer: Sigmoid) -> Bounded:
     return _integrable(1.0, 0.25, 1.0)
 
 
-@bounded.register
+@numbers_of.register
 def _(layer: Gaussian) -> Bounded:
     return _integrable(1.0, math.sqrt(2 / math.e), 2.0)
 
 
-@bounded.register(Sin)
-@bounded.register(Cos)
+@numbers_of.register
+def _(layer: Clip) -> Bounded:
+    low, high = float(layer.low), float(layer.high)
+    return _integrable(max(abs(low), abs(high)), 1.0, high - low)
+
+
+@numbers_of.register(Sin)
+@numbers_of.register(Cos)
 def _(layer: Sin | Cos) -> Bounded:
     omega = abs(float(layer.omega))
     return Bounded(1.0, omega, lambda r: _most_of_wave(omega * r))

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from lnkernel.arch import LayerNorm, Node, Serial
-from lnkernel.arch.smooth import Smooth
-from lnkernel.evaluate.leading.growth import amplifying, far
+from lnkernel.evaluate.leading.growth import MEASURED, amplifying, far
 
 
 class Cause(NamedTuple):
@@ -31,20 +30,20 @@ def cause_of_growth(arch: Node) -> Cause | None:
     Tanh at layer 1
     """
     found = amplifying(arch)
-    if not any(amplifies for *_, amplifies in found) or far(_normalised(arch)).power > 0:
+    if not any(amplifies for *_, amplifies in found) or far(_with_norms(arch)).power > 0:
         return None
     position, layer = next((here, layer) for here, layer, amplifies in found if amplifies)
     return Cause(type(layer).__name__, position)
 
 
-def _normalised(arch: Node) -> Node:
-    """With a LayerNorm before each of them."""
+def _with_norms(arch: Node) -> Node:
+    """`arch` with a LayerNorm before each activation that amplifies."""
     flags = iter([amplifies for *_, amplifies in amplifying(arch)])
 
-    def remedied(part: Any) -> Any:
-        if not isinstance(part, Smooth):
+    def remedy(part: Any) -> Any:
+        if not isinstance(part, MEASURED):
             return part
         return Serial((LayerNorm(), part)) if next(flags) else part
 
-    made: Node = jax.tree.map(remedied, arch, is_leaf=lambda part: isinstance(part, Smooth))
+    made: Node = jax.tree.map(remedy, arch, is_leaf=lambda part: isinstance(part, MEASURED))
     return made

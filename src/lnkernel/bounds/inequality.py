@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.bounds.forms import FORMULAS, formula, scaling
 from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
 from lnkernel.bounds.problem import Problem, problem
 from lnkernel.bounds.result import Bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_number
+from lnkernel.check import as_flag, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
-from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gp.traced import TracedPosterior
+from lnkernel.gram.memory import demand_memory
 from lnkernel.types import Points, Targets
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formula
 
 
 def bound(
-    arch: Node | Posterior | TracedPosterior,
+    arch: Architecture | Posterior | TracedPosterior,
     X: Points | None = None,
     y: Targets | None = None,
     s: str | float = "sharp",
@@ -41,7 +42,7 @@ def bound(
     every x: how large the expected output of the trained network can be, anywhere.
 
     Args:
-        arch: the network; without a normalisation the bound is infinite. Or its `posterior` with
+        arch: the network, or its text; without a normalisation the bound is infinite. Or its `posterior` with
             kernel="ntk", whose data and noise are meant then: X and y are left out, and the
             Gram matrix is not computed again.
         X: inputs, (n, d).
@@ -66,10 +67,11 @@ def bound(
     True
     """
     form, factor = _checked_s(s)
+    proved = as_flag("certify", certify)
     asked = problem(arch, X, y, noise)
     data, noise = asked.data, asked.noise
     sup = sup_diagonal(asked.arch)
-    if certify:
+    if proved:
         refuse_duplicates(data)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)

@@ -27,12 +27,12 @@ class Interpolant:
 
 
 def interpolant(arch: Node, data: Data, noise: float) -> Interpolant:
-    """From the data. One matrix in memory: the eigensolver works in that of the factor."""
+    """The interpolant of the data. One matrix is in memory: the eigensolver works in that of the factor."""
     return _interpolant(fit(arch, "ntk", data.x, data.y, noise), overwrite=True)
 
 
 def interpolant_of(made: Fit) -> Interpolant:
-    """From a fit with the NTK that others hold as well: it stays as it is."""
+    """The interpolant of a fit with the NTK that others hold as well: it stays as it is."""
     return _interpolant(made, overwrite=False)
 
 

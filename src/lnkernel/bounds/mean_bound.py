@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.bounds.digits import at_most
 from lnkernel.bounds.problem import problem
 from lnkernel.bounds.reach import reach
@@ -14,6 +14,7 @@ from lnkernel.evaluate.leading.growth import concrete
 from lnkernel.gp.fit import fit
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gp.traced import TracedPosterior
+from lnkernel.gram.memory import demand_memory
 from lnkernel.types import Points, Targets
 
 
@@ -48,7 +49,7 @@ class MeanBound:
 
 
 def mean_bound(
-    arch: Node | Posterior | TracedPosterior,
+    arch: Architecture | Posterior | TracedPosterior,
     X: Points | None = None,
     y: Targets | None = None,
     noise: float = 0.0,
@@ -57,12 +58,12 @@ def mean_bound(
 
     Where activations saturate, $\Theta(x, x)$ may grow without limit, so that `bound` is infinite; but
     $\Theta(x, x_i)$ stays bounded for each data point $x_i$, and with it the mean. (The spread of trained networks
-    about their mean does not.) Proved for Dense layers and `Tanh`, `Erf`, `Sigmoid`, `Gaussian`, `Sin`, `Cos`, one
-    after another, also with a LayerNorm or RMSNorm behind the first activation; every other network is
+    about their mean does not.) Proved for Dense layers and `Tanh`, `Erf`, `Sigmoid`, `Gaussian`, `Sin`, `Cos`,
+    `Clip`, one after another, also with a LayerNorm or RMSNorm behind the first activation; every other network is
     refused.
 
     Args:
-        arch: the network, or its `posterior` with kernel="ntk"; then X and y are left out.
+        arch: the network, its text, or its `posterior` with kernel="ntk"; then X and y are left out.
         X: inputs, (n, d).
         y: targets, (n,) or (n, k); the bound holds for each output.
         noise: variance of the targets' noise, added to the diagonal of Θ(X, X).
@@ -76,6 +77,8 @@ def mean_bound(
     """
     asked = problem(arch, X, y, noise)
     plain = concrete(asked.arch)
+    if asked.fit is None:
+        demand_memory(len(asked.data.x), 1, "The Gram matrix")
     sizes = reach(plain, np.asarray(asked.data.x))
     made = asked.fit or fit(plain, "ntk", asked.data.x, asked.data.y, asked.noise)
     a = np.asarray(made.factor.solve(asked.data.y))

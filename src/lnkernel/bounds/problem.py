@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check import Data, as_data, as_number
 from lnkernel.errors import InputError
 from lnkernel.gp.fit import Fit
+from lnkernel.gp.noise import noise_in_words
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gp.traced import TracedPosterior
 from lnkernel.types import Points, Targets
@@ -24,7 +28,10 @@ class Problem(NamedTuple):
 
 
 def problem(
-    arch: Node | Posterior | TracedPosterior, X: Points | None, y: Targets | None, noise: float
+    arch: Architecture | Posterior | TracedPosterior,
+    X: Points | None,
+    y: Targets | None,
+    noise: float,
 ) -> Problem:
     """The arguments of `bound`, checked."""
     if isinstance(arch, Posterior):
@@ -48,7 +55,7 @@ def problem(
             "None",
             "Write bound(arch, X, y), or bound(post) with a posterior of the data",
         )
-    return Problem(arch, as_data(X, y), variance, None)
+    return Problem(as_architecture(arch), as_data(X, y), variance, None)
 
 
 def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: float) -> Problem:
@@ -60,6 +67,13 @@ def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: float) -
                 type(given).__name__,
                 'Write bound(post), with other arguments by name, as in bound(post, s="paper")',
             )
+    if isinstance(fit.noise, np.ndarray):
+        raise InputError(
+            "arch",
+            "a posterior with one variance of the noise for all points",
+            f"one with a variance for each, {noise_in_words(fit.noise)}",
+            "Make it with noise=... of one number, e.g. the smallest",
+        )
     if as_number(noise) not in (0.0, fit.noise):
         raise InputError(
             "noise",

@@ -26,7 +26,7 @@ import numpy as np
 
 from lnkernel.arch import Dense, Identity, LayerNorm, Node, RMSNorm, Serial
 from lnkernel.arch.flow import inside
-from lnkernel.bounds.bounded_activations import Bounded, bounded
+from lnkernel.bounds.bounded_activations import Bounded, numbers_of
 from lnkernel.errors import ArchitectureError
 from lnkernel.evaluate.float64.moments import moments_at
 
@@ -65,7 +65,7 @@ def _in_order(part: Node, here: str) -> Iterator[tuple[str, Node]]:
 
 @singledispatch
 def _behind(layer: Node, state: Reach, here: str) -> Reach:
-    numbers = bounded(layer)
+    numbers = numbers_of(layer)
     if numbers is None:
         _refuse(
             layer,
@@ -94,7 +94,7 @@ def _(layer: Dense, state: Reach, here: str) -> Reach:
 
 def _through_activation(layer: Node, numbers: Bounded, state: Reach) -> Reach:
     r = np.sqrt(state.own)
-    found = moments_at(layer, r)  # type: ignore[arg-type]
+    found = moments_at(layer, r)
     most = numbers.steepness * np.sqrt(found.slopes)
     if state.tangent is None:
         tangent = state.rise * numbers.product(r) + abs(state.offset) * most

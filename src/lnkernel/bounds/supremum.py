@@ -10,9 +10,11 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import demand_one_length, is_monotone, steepness
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
 from lnkernel.bounds.search import Peak, highest
+from lnkernel.check import as_array, as_flag
 from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
@@ -74,7 +76,7 @@ class SupDiagonal:
         >>> lnk.sup_diagonal(lnk.mlp(norm="last")).profile([0.0, 1.0, float("inf")]).round(6).tolist()
         [2.51, 3.00505, 3.01]
         """
-        given = np.asarray(norms, dtype=float)
+        given = np.asarray(as_array("norms", norms), dtype=float)
         if given.ndim != 1 or not (given >= 0).all():
             raise InputError(
                 "norms",
@@ -130,7 +132,7 @@ class SupDiagonal:
         )
 
 
-def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
+def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     r"""$C = \sup_x \Theta(x, x)$, the constant that makes the output of a trained network bounded.
 
     The limit at infinity comes from the leading terms of the rules, in closed form. For layers one
@@ -139,7 +141,7 @@ def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
     between: then every norm from 1e-150 to 1e150 is searched, and both limits.
 
     Args:
-        arch: any architecture of this library.
+        arch: any architecture of this library, or its text.
         certify: whether to enclose C rigorously, in ball arithmetic.
 
     >>> import lnkernel as lnk
@@ -154,10 +156,11 @@ def sup_diagonal(arch: Node, certify: bool = False) -> SupDiagonal:
     >>> c.value, c.growth.exponent, str(c.cause)          # here the LayerNorm comes too late
     (inf, 1.0, 'Tanh at layer 1')
     """
-    arch = asymptotics.concrete(arch)
-    demand_one_length(arch)
-    found = _in_float64(arch)
-    return _certified(found) if certify else found
+    proved = as_flag("certify", certify)
+    plain = asymptotics.concrete(as_architecture(arch))
+    demand_one_length(plain)
+    found = _in_float64(plain)
+    return _certified(found) if proved else found
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:

@@ -8,26 +8,32 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.mean_bound import mean_bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.check import Data, as_data, as_number
 from lnkernel.errors import (
+    ActivationRangeError,
     ArchitectureError,
     BoundedMeanError,
     BoundedNetworkError,
     InputError,
     KernelOverflowError,
 )
+from lnkernel.evaluate.float64.expansion import has_series
 from lnkernel.gram.kernel import Kernel, ntk
 from lnkernel.types import Points, Targets
 
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
 TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
 SOME = 8  # data points whose directions, sums and differences are tried; as many random ones
+SLACK = 1.01  # for the rounding of an inequality
 TIE = 1e-9  # relative; symmetric data have equal means both ways, but for rounding
 EPS = float(np.finfo(np.float64).eps)
+ENTRY = 10 * EPS  # of the root of Θ(x,x)Θ(x',x'): so far an entry of Θ may be off
+INTEGRATED = 100 * EPS  # where activations are summed or integrated, at long inputs
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,14 @@ class Witness:
         return self.explanation
 
 
-def diverging_witness(arch: Node, X: Points, y: Targets, above: float = 1e6) -> Witness:
+def diverging_witness(arch: Architecture, X: Points, y: Targets, above: float = 1e6) -> Witness:
     r"""An input x at which $|\Theta(x,X)\,\Theta(X,X)^{-1}y|$ exceeds `above`.
 
     The mean is followed along rays: through the data points, their sums and differences, the
-    axes, and random directions, out to norms of 1e150. A value counts only where it stands out
-    from its rounding error. Data that stay bounded along all of them (all targets 0, for example)
-    are replaced by one point with target 1, from which $\Theta(rx_1, x_1)/\Theta(x_1, x_1)$ grows
-    without limit in r; the result says so.
+    axes, and random directions, out to norms of 1e150, or to where an activation's inputs are longer
+    than its kernel is computed for. A value counts only where it stands out from its rounding error. Data
+    that stay bounded along all of them (all targets 0, for example) are replaced by one point with target 1,
+    from which $\Theta(rx_1, x_1)/\Theta(x_1, x_1)$ grows without limit in r; the result says so.
 
     A network with a finite $C = \sup\Theta(x, x)$ has no witness: the error states its bound. Nor has one
     whose activations are bounded, though its $\Theta(x, x)$ may grow (`mean_bound`).
@@ -94,9 +100,10 @@ def diverging_witness(arch: Node, X: Points, y: Targets, above: float = 1e6) -> 
     if found is None:
         raise InputError(
             "above",
-            "a number that the mean reaches at inputs in the range of float64",
+            "a number that the mean reaches at inputs whose kernels are computed",
             f"{above:g}",
-            "Ask for a smaller one: Θ(x, x) overflows before the mean gets there",
+            "Ask for a smaller one: Θ(x, X) ends before the mean gets there, because it overflows, or because the "
+            "kernel of an activation is not computed for inputs so long",
         )
     return _witness(sup, small, found, above, is_given=False)
 
@@ -117,10 +124,10 @@ class _Mean:
     fit: Interpolant
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the outputs the largest, (m,), and its error.
+        """The largest of the outputs, (m,), and its error.
 
-        An entry of Θ(x, X) is known to some 2e-15 of √(Θ(x,x)Θ(X,X)), and the coefficients solve
-        a matrix that is so far from the right one.
+        An entry of Θ(x, X) is known to so much of √(Θ(x,x)Θ(X,X)), and the coefficients solve a matrix that
+        is so far from the right one.
         """
         row = np.asarray(self.theta(x, self.data.x))
         ends = np.sqrt(np.asarray(self.theta.diagonal(x)))
@@ -133,8 +140,15 @@ class _Mean:
         # |δmean| ≤ |δrow·a| + |row·Θ⁻¹δΘ a|, and |row·Θ⁻¹v| ≤ √(Θ(x,x))·|v|/√λ_min
         shaken = (own[:, None] * a_best).sum(axis=0)
         through = np.linalg.norm(own) / math.sqrt(self.fit.lambda_min.value)
-        error = (n + 10) * EPS * ends * shaken * (1 + through)
+        entry = n * EPS + (INTEGRATED if has_series(self.theta.arch) else ENTRY)
+        error = entry * ends * shaken * (1 + through)
         return means[np.arange(len(x)), best], error
+
+    def most(self, x: np.ndarray) -> float:
+        """No output is larger at these inputs: |mean(x)|² ≤ Θ(x, x)·aᵀΘa, which is cheap at every length."""
+        native = self.fit.largest * math.sqrt(float(self.fit.quadratic.max()))
+        ends = float(np.asarray(self.theta.diagonal(x)).max())
+        return SLACK * math.sqrt(ends) * native
 
 
 def _along_rays(arch: Node, data: Data, above: float) -> _Found | None:
@@ -146,10 +160,11 @@ def _along_rays(arch: Node, data: Data, above: float) -> _Found | None:
     size = max(1.0, float(np.abs(data.x).max()))
     steps = [*range(1, 20), *range(20, FARTHEST, 5)]
     for power in [*steps, *(-step for step in steps)]:
+        x = rays * (size * 10.0**power)
         try:
-            hit = _first_hit(mean, rays * (size * 10.0**power), above)
-        except KernelOverflowError:
-            continue  # Θ(x, x) has left the range of float64; the other way may not have
+            hit = _first_hit(mean, x, above) if mean.most(x) > above else None
+        except (ActivationRangeError, KernelOverflowError):
+            continue  # Θ has left the range of float64, or of its integrals; the other way it may not have
         if hit is not None:
             return hit
     return None

@@ -55,7 +55,7 @@ Ends = tuple[Number, Number]
 
 
 class Form:
-    r"""The formulas of one activation, each a method.
+    r"""The formulas of one activation, each a method. What it has not, is never asked for.
 
     A part's kernel comes without `scale`, a factor of each input: $E = \sqrt{scale_1 scale_2}\,kernel$.
     """
@@ -81,6 +81,10 @@ class Form:
     def even(self, of: Elementary, pair: Pair) -> Any:
         """The kernel of the even part without its mean, for rho >= 0."""
         raise NotImplementedError
+
+    def refine(self, num: Arithmetic, pair: Pair, odd: bool, w: Number, c: Number) -> Number:
+        """w' of a part for rho >= 0, from w' and its cosine, where the kernels of both inputs differ too much."""
+        return w
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         r"""$E[\phi'(u)\phi'(v)]$."""
@@ -129,7 +133,7 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
             for m, side in zip(means, (total.first, total.second), strict=True)
         )
         mean = Mean(one, two, line.e, Both(*_shares(num, centred, total)))
-    return assembled(form, num, pair, total, mean, centred)
+    return assemble(form, num, pair, total, mean, centred)
 
 
 def _shares(num: Arithmetic, part: Covariance, whole: Covariance) -> Ends:
@@ -140,7 +144,7 @@ def _shares(num: Arithmetic, part: Covariance, whole: Covariance) -> Ends:
     return one, two
 
 
-def assembled(
+def assemble(
     form: Form,
     num: Arithmetic,
     pair: Pair,
@@ -194,13 +198,21 @@ def _line(num: Arithmetic, form: Form, means: Ends, cov: Covariance) -> Covarian
     return Covariance(first, second, 0.0, 1.0, 1.0, _difference(num, first, second, cov), True)
 
 
-def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance) -> Covariance:
-    r"""One part. With its kernel $k$ and $d_i = k_{ii} - k_{12}$,
+def angle_from_gaps(num: Arithmetic, ends: Any, both: Number, gaps: Any) -> Ends:
+    r"""w' and the cosine behind a part. With its kernel $k$ and $d_i = k_{ii} - k_{12}$,
 
         w' = (k_12 (d_1 + d_2) + d_1 d_2)/(2 sqrt(k_11 k_22) (sqrt(k_11 k_22) + k_12)),
 
-    in which errors of the lengths cancel to second order where the inputs are close.
+    in which errors of the lengths cancel to second order where the inputs are close. Both $k_{ii}$ should be of one
+    size: powers of the lengths belong to `Form.scale`.
     """
+    root = num.sqrt(ends[0]) * num.sqrt(ends[1])
+    least = both * (gaps[0] + gaps[1]) + gaps[0] * gaps[1]
+    return 0.5 * num.divide(num.divide(least, root), root + both), num.divide(both, root)
+
+
+def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance) -> Covariance:
+    """One part."""
     kernel = form.odd if odd else form.even
     acute = cov.acute
     pair = given.pair
@@ -212,11 +224,9 @@ def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance
     of = OfTwins(num)
     one = kernel(of, _equal_and_not(near, given, first=True))
     two = kernel(of, _equal_and_not(near, given, first=False))
-    both = one.other
-    root = num.sqrt(one.one) * num.sqrt(two.one)
-    least = both * (one.gap + two.gap) + one.gap * two.gap
-    w = 0.5 * num.divide(num.divide(least, root), root + both)
-    z, c = 1 - w, num.divide(both, root)
+    w, c = angle_from_gaps(num, (one.one, two.one), one.other, (one.gap, two.gap))
+    w = form.refine(num, near, odd, w, c)
+    z = 1 - w
     if odd:
         w, z = num.where(acute, w, z), num.where(acute, z, w)
         c = num.where(acute, c, -1 * c)

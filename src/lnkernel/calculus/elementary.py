@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.special import special
 
@@ -25,6 +27,20 @@ def arcsine(num: Arithmetic, sine: Number, cosine: Number) -> Number:
 
 
 @special
+def arcsine_ratio(num: Arithmetic, sine: Number, cosine: Number) -> Number:
+    """the angle of `arcsine` over its sine, 1 where that is 0."""
+    raise NotImplementedError
+
+
+@special
+def arcsine_ratio_gap(
+    num: Arithmetic, one: Number, other: Number, gap: Number, by_rule: Number, direct: Number
+) -> Number:
+    """`arcsine_ratio` at one sine less that at another: one of two expressions for it, or a better one."""
+    raise NotImplementedError
+
+
+@special
 def falling(num: Arithmetic, x: Number) -> Number:
     """exp(-x) for x >= 0."""
     raise NotImplementedError
@@ -33,6 +49,14 @@ def falling(num: Arithmetic, x: Number) -> Number:
 @special
 def fallen(num: Arithmetic, x: Number) -> Number:
     """1 - exp(-x), without its cancellation."""
+    raise NotImplementedError
+
+
+@special
+def refine_wave(
+    num: Arithmetic, omega: Number, pair: Any, odd: bool, w: Number, c: Number
+) -> Number:
+    """the angle between the images of two vectors under a sine: w, or a better one where lengths differ."""
     raise NotImplementedError
 
 

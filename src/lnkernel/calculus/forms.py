@@ -9,16 +9,24 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any, NamedTuple
 
-from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sin, Smooth
+from lnkernel.arch.elementwise import Elementwise
+from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sin
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.closed import Ends, Form, Pair, Side
-from lnkernel.calculus.elementary import arcsine, circle, fallen, falling, sine_and_cosine
+from lnkernel.calculus.elementary import (
+    arcsine,
+    circle,
+    fallen,
+    falling,
+    refine_wave,
+    sine_and_cosine,
+)
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
 
 
 @singledispatch
-def form_of(layer: Smooth, num: Arithmetic) -> Form | None:
+def form_of(layer: Elementwise, num: Arithmetic) -> Form | None:
     """The closed form of an activation, or None."""
     return None
 
@@ -30,10 +38,11 @@ class ErfForm(Form):
     has_even = has_mean = False
 
     def scale(self, num: Arithmetic, side: Side) -> Number:
-        return 4 / circle(num)
+        return 4 / circle(num) * (side.alpha * side.alpha)
 
     def odd(self, of: Elementary, pair: Pair) -> Any:
-        return of.arcsine(pair.product * pair.c, of.sqrt(pair.cosine_square()))
+        x, y = pair.product * pair.c, of.sqrt(pair.cosine_square())
+        return pair.c * of.arcsine_ratio(x, y)
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         return 8 / circle(num) * (_soft(num, pair).one * pair.second.beta)
@@ -52,7 +61,8 @@ class GeluForm(Form):
     odd_is_linear = True
 
     def scale(self, num: Arithmetic, side: Side) -> Number:
-        return 1 / (circle(num) * (side.beta * side.beta))
+        bent = num.divide(side.alpha * side.alpha, side.beta)
+        return 1 / circle(num) * (bent * bent)
 
     def mean(self, num: Arithmetic, side: Side) -> Number:
         return side.alpha * side.r / num.sqrt(circle(num))
@@ -62,7 +72,7 @@ class GeluForm(Form):
         x, y = a * pair.c, of.sqrt(square)
         betas = pair.first.beta * pair.second.beta
         bent = (betas * betas) * of.inverse(y) - (a * a) * of.inverse(1 + y)
-        return x * of.arcsine(x, y) + (x * x) * bent
+        return (pair.c * pair.c) * (of.arcsine_ratio(x, y) + bent)
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         soft, turn, x = _soft(num, pair), circle(num), pair.product * pair.c
@@ -99,14 +109,15 @@ class GaussianForm(Form):
     vanishes = has_odd = False
 
     def scale(self, num: Arithmetic, side: Side) -> Number:
-        return side.beta * side.beta
+        bent = side.beta * (side.alpha * side.alpha)
+        return bent * bent
 
     def mean(self, num: Arithmetic, side: Side) -> Number:
         return side.beta
 
     def even(self, of: Elementary, pair: Pair) -> Any:
-        x, y = pair.product * pair.c, of.sqrt(pair.cosine_square())
-        return (x * x) * of.inverse(y * (1 + y))
+        y = of.sqrt(pair.cosine_square())
+        return (pair.c * pair.c) * of.inverse(y * (1 + y))
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         soft = _soft(num, pair)
@@ -157,6 +168,9 @@ class SineForm(Form):
     def _near(self, of: Elementary, pair: Pair) -> tuple[Any, Any]:
         product = (self.omega * pair.first.r) * (self.omega * pair.second.r)
         return of.falling(self._distances(pair)[0]), of.fallen(product * pair.c)
+
+    def refine(self, num: Arithmetic, pair: Pair, odd: bool, w: Number, c: Number) -> Number:
+        return refine_wave(num, self.omega, pair, odd, w, c)
 
     def derivative(self, num: Arithmetic, pair: Pair) -> Number:
         cosine, sine = self.cosine * self.cosine, self.sine * self.sine

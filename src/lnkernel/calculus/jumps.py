@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from lnkernel.arch.jumps import Jump, Sign
+from lnkernel.arch.jumps import Sign, Step
 from lnkernel.calculus.arithmetic import Arithmetic, Number
-from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.special import special
 from lnkernel.calculus.state import Mean
+
+INFINITE = math.nan  # of what the NTK needs: it is not asked for
 
 
 class Turn(NamedTuple):
@@ -29,19 +31,24 @@ def turn(num: Arithmetic, w: Number, z: Number) -> Turn:
     raise NotImplementedError
 
 
-@dual.register(Jump)
-def _(layer: Jump, cov: Covariance, num: Arithmetic) -> Dual:
+@dual.register
+def _(layer: Sign, cov: Covariance, num: Arithmetic) -> Dual:
     """Lengths do not matter, but that a zero vector becomes one."""
+    image = _image(num, cov, 1.0)
+    return Dual(image, None, INFINITE, INFINITE, centred=image)
+
+
+@dual.register
+def _(layer: Step, cov: Covariance, num: Arithmetic) -> Dual:
+    """Half of a sign, and its mean 1/2."""
+    centred = _image(num, cov, 0.25)
+    half, share = 0.5 * centred.w, math.sqrt(0.5)
+    first, second = (side.masked(num, 0.5) for side in (cov.first, cov.second))
+    total = Covariance(first, second, half, 1 - half, centred.z, 0.0, True)
+    return Dual(total, Mean(share, share, 0.0), INFINITE, INFINITE, centred=centred)
+
+
+def _image(num: Arithmetic, cov: Covariance, size: float) -> Covariance:
     near, far = turn(num, cov.w, cov.z)
-    centred_size = 1.0 if isinstance(layer, Sign) else 0.25
-    first, second = (
-        Length(side.masked(num, centred_size).q, side.live) for side in (cov.first, cov.second)
-    )
-    centred = Covariance(first, second, near, far, far - near, 0.0)
-    infinite = num.real(math.nan)
-    if isinstance(layer, Sign):
-        return Dual(centred, None, infinite, infinite, centred=centred)
-    half, share = 0.5 * near, math.sqrt(0.5)
-    first, second = (Length(side.masked(num, 0.5).q, side.live) for side in (cov.first, cov.second))
-    total = Covariance(first, second, half, 1 - half, far, 0.0, True)
-    return Dual(total, Mean(share, share, 0.0), infinite, infinite, centred=centred)
+    first, second = (side.masked(num, size) for side in (cov.first, cov.second))
+    return Covariance(first, second, near, far, far - near, 0.0)

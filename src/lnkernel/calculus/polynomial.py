@@ -36,13 +36,13 @@ def _(layer: Hermite, cov: Covariance, num: Arithmetic) -> Dual:
     assert made.centred is not None and made.derivative is not None
     derivative = made.derivative
     return made._replace(
-        total=_shrunk(made.total, factor),
-        centred=_shrunk(made.centred, factor),
+        total=_shrink(made.total, factor),
+        centred=_shrink(made.centred, factor),
         derivative=lambda: (factor, *derivative()),
     )
 
 
-def _shrunk(cov: Covariance, factor: Number) -> Covariance:
+def _shrink(cov: Covariance, factor: Number) -> Covariance:
     first, second = (replace(side, q=side.q * factor) for side in (cov.first, cov.second))
     return cov.with_lengths(first, second, cov.e)
 
@@ -57,8 +57,8 @@ def polynomial_dual(num: Arithmetic, coefficients: Sequence[Number], cov: Covari
     angles = _powers_of_cosine(cov, max(monomials))
     orders = [n for n in range(max(monomials) + 1) if _degrees(monomials, n)]
     parts = [_part(num, n, monomials, sides, cov, angles[n]) for n in orders]
-    total, shares = _joined(num, parts, sides)
-    centred, _ = _joined(num, [part for part in parts if part.n > 0], sides)
+    total, shares = _join(num, parts, sides)
+    centred, _ = _join(num, [part for part in parts if part.n > 0], sides)
     lengths = [
         num.sqrt(num.divide(whole.q, side.square))
         for whole, side in zip((total.first, total.second), sides, strict=True)
@@ -209,7 +209,7 @@ def _part(
     )
 
 
-def _joined(
+def _join(
     num: Arithmetic, parts: list[Part], sides: tuple[Side, Side]
 ) -> tuple[Covariance, list[Number]]:
     """The orthogonal sum, in the lengths that it has; and the shares of the parts."""

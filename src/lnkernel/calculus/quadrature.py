@@ -9,6 +9,9 @@ and the small angle behind the activation is a sum of squares, $w' = \frac14 E\,
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node, static
 from lnkernel.arch.piecewise import Piecewise
@@ -18,9 +21,20 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.special import special
 
-LEVELS = 4  # where the inputs are not known before the program runs
-
 Table = tuple[tuple[float, ...], ...]  # Chebyshev coefficients of a few functions of the angle
+
+
+class Grading(NamedTuple):
+    """Integrals are split at distances around the kinks that grow by a ratio, 4 for most functions.
+
+    `levels` is the number of distances, and so how far they reach; there are `fineness` times as many of them.
+    """
+
+    levels: int
+    fineness: int = 1
+
+
+UNKNOWN = Grading(levels=4)  # where the inputs are not known before the program runs
 
 
 @node
@@ -32,22 +46,22 @@ class Integrated(Elementwise):
     Attributes:
         layer: the activation.
         table: for pairs of unit length; without one every pair is integrated.
-        levels: of the grading: integrals are split at distances 4^k around the kinks, k = 0 ... levels - 1.
+        grading: where the integrals are split.
     """
 
     layer: Elementwise
     table: Table = ()
-    levels: int = static(default=LEVELS)
+    grading: Grading = static(default=UNKNOWN)
 
 
 @traits.register
 def _(layer: Integrated) -> Traits:
-    return traits(layer.layer)
+    return replace(traits(layer.layer), needs_compiler=True)
 
 
 @special
 def graded_quadrature(
-    num: Arithmetic, layer: Elementwise, cov: Covariance, levels: int, table: Table
+    num: Arithmetic, layer: Elementwise, cov: Covariance, grading: Grading, table: Table
 ) -> Dual:
     """the integrals over a pair of an activation with kinks."""
     raise NotImplementedError
@@ -55,9 +69,9 @@ def graded_quadrature(
 
 @dual.register(Piecewise)
 def _(layer: Piecewise, cov: Covariance, num: Arithmetic) -> Dual:
-    return graded_quadrature(num, layer, cov, LEVELS, ())
+    return graded_quadrature(num, layer, cov, UNKNOWN, ())
 
 
 @dual.register
 def _(layer: Integrated, cov: Covariance, num: Arithmetic) -> Dual:
-    return graded_quadrature(num, layer.layer, cov, layer.levels, layer.table)
+    return graded_quadrature(num, layer.layer, cov, layer.grading, layer.table)

@@ -39,22 +39,22 @@ def _(layer: Expanded) -> Traits:
 
 
 @special
-def hermite_series(
+def expectations(
     num: Arithmetic,
     layer: Smooth,
     cov: Covariance,
     terms: int,
     degrees: tuple[int, int] | None = None,
 ) -> Dual:
-    """the Hermite series of an analytic activation."""
+    """the Gaussian expectations of an analytic activation."""
     raise NotImplementedError
 
 
 @dual.register(Smooth)
 def _(layer: Smooth, cov: Covariance, num: Arithmetic) -> Dual:
-    return hermite_series(num, layer, cov, TERMS)
+    return expectations(num, layer, cov, TERMS)
 
 
 @dual.register
 def _(layer: Expanded, cov: Covariance, num: Arithmetic) -> Dual:
-    return hermite_series(num, layer.layer, cov, layer.terms, layer.degrees)
+    return expectations(num, layer.layer, cov, layer.terms, layer.degrees)

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
-from lnkernel.calculus.elementary import arcsine, fallen, falling, sharper
+from lnkernel.calculus.elementary import (
+    arcsine,
+    arcsine_ratio,
+    arcsine_ratio_gap,
+    fallen,
+    falling,
+    sharper,
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,8 @@ class Twin:
     one: Number
     other: Number
     gap: Number
+
+    __array_ufunc__ = None  # NumPy's arrays leave `array * twin` to us
 
     def __add__(self, more: Any) -> Twin:
         if isinstance(more, Twin):
@@ -63,6 +72,9 @@ class Elementary:
     def arcsine(self, sine: Any, cosine: Any) -> Any:
         return arcsine(self.num, sine, cosine)
 
+    def arcsine_ratio(self, sine: Any, cosine: Any) -> Any:
+        return arcsine_ratio(self.num, sine, cosine)
+
     def falling(self, x: Any) -> Any:
         return falling(self.num, x)
 
@@ -90,6 +102,16 @@ class OfTwins(Elementary):
         turned = self.num.divide(sine.gap * (sine.one + sine.other), crossed)
         along = cosine.one * cosine.other + sine.one * sine.other
         return Twin(one, other, arcsine(self.num, turned, along))
+
+    def arcsine_ratio(self, sine: Any, cosine: Any) -> Any:
+        one, other = (
+            arcsine_ratio(self.num, s, c)
+            for s, c in ((sine.one, cosine.one), (sine.other, cosine.other))
+        )
+        turned = self.arcsine(sine, cosine).gap - other * sine.gap
+        by_rule = self.num.divide(turned, sine.one)
+        sines = sine.one, sine.other, sine.gap
+        return Twin(one, other, arcsine_ratio_gap(self.num, *sines, by_rule, one - other))
 
     def falling(self, x: Any) -> Any:
         one, other = (falling(self.num, side) for side in (x.one, x.other))

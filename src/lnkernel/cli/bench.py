@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "benchmarks.suite", "--out", str(out.resolve())]
     command += ["--seed", str(options.seed)]
     command += ["--quick"] * options.quick + ["--json"] * options.json
-    command += ["--only", options.only] if options.only else []
+    command += [] if options.only is None else ["--only", options.only]
     return subprocess.run(command, cwd=root, check=False).returncode
 
 

@@ -45,10 +45,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from lnkernel.arch.parse import parse
     from lnkernel.gram.kernel import nngp, ntk
+    from lnkernel.gram.memory import demand_memory
 
     _check_that_all_are_used(options)
     arch = parse(options.arch)
     x = _points_on_a_line(*options.x) if options.csv is None else _points_of_a_file(options)
+    demand_memory(len(x), _matrices(options), "The kernel matrix")
     announce(len(x))
     matrix = np.asarray((ntk if options.kernel == "ntk" else nngp)(arch)(x))
     files = {} if options.out is None else _write(options, x, matrix)
@@ -59,6 +61,11 @@ def _run(options: argparse.Namespace) -> int:
         print(_in_words(options, arch, x, matrix))
         print("".join(f"\n{name}: {path}" for name, path in files.items()), end="\n" * bool(files))
     return OK
+
+
+def _matrices(options: argparse.Namespace) -> int:
+    """What is in memory at once: the matrix, its picture, and its numbers as Python's, with their text."""
+    return 1 + 2 * (options.out is not None) + 8 * options.json
 
 
 def _check_that_all_are_used(options: argparse.Namespace) -> None:

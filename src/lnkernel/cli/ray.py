@@ -50,7 +50,7 @@ class Ray:
 
 
 def along_principal_direction(post: Posterior, data: CsvData, b: Bound) -> Ray:
-    """From a hundredth of the data's spread out to a million times it."""
+    """The mean on a ray from a hundredth of the data's spread out to a million times it."""
     centroid = data.X.mean(axis=0)
     _, singular, rows = np.linalg.svd(data.X - centroid, full_matrices=False)
     direction = rows[0] * np.sign(rows[0][np.abs(rows[0]).argmax()])

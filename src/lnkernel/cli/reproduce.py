@@ -9,7 +9,7 @@ from typing import Any
 from lnkernel.cli.command import OK, Command, add_json, add_seed, positive_integer, print_json
 from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY
-from lnkernel.experiments.activations import activation_named, folder_suffix
+from lnkernel.experiments.activations import find_activation, folder_suffix
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _folder(name: str, quick: bool, activation: str | None) -> str:
     """A quick run never replaces the results of a full one, nor one activation those of another."""
-    chosen = "" if activation is None else folder_suffix(activation_named(activation))
+    chosen = "" if activation is None else folder_suffix(find_activation(activation))
     return name + chosen + "-quick" * quick
 
 

@@ -7,7 +7,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +38,20 @@ class Table:
         return (f"{count} left out, without a number: {list_of_lines(self.dropped)}",)
 
 
-def read(path: Path, columns: Sequence[str] | None = None, *, drop_nan: bool = False) -> Table:
-    """The columns of that name, in that order; all of them by default."""
+Choice = Callable[[list[str]], Sequence[str]]  # some of all columns
+
+
+def read(
+    path: Path, columns: Sequence[str] | Choice | None = None, *, drop_nan: bool = False
+) -> Table:
+    """The columns of that name, in that order; all of them by default.
+
+    A function for `columns` chooses among all names. The file is read once, because a pipe can
+    be read only once.
+    """
     header, records = _records(path)
+    if callable(columns):
+        columns = columns(header)
     chosen = list(header) if columns is None else list(columns)
     _check_names(path, header, chosen)
     places = [header.index(name) for name in chosen]
@@ -72,18 +83,13 @@ def read(path: Path, columns: Sequence[str] | None = None, *, drop_nan: bool = F
     return Table(path, tuple(chosen), numbers[good], lines[good], tuple(lines[~good].tolist()))
 
 
-def names(path: Path) -> list[str]:
-    """Of all columns, in their order."""
-    return _records(path)[0]
-
-
 def split_names(text: str) -> list[str]:
     """The columns that an option names, e.g. `x1, x2`."""
     return [name.strip() for name in text.split(",")]
 
 
 def count_of_lines(count: int) -> str:
-    """In words: 1 line, 2 lines."""
+    """The count in words: 1 line, 2 lines."""
     return f"{count} line{'' if count == 1 else 's'}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lnkernel.cli.command import add_seed, positive_integer
-from lnkernel.cli.table import Table, count_of_lines, list_of_lines, names, read, split_names
+from lnkernel.cli.table import Table, count_of_lines, list_of_lines, read, split_names
 from lnkernel.errors import DataFileError, InputError
 
 
@@ -80,15 +80,23 @@ def load(options: argparse.Namespace) -> CsvData:
 
 def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
     """The table with the inputs first and the target last."""
-    if options.columns is None:
-        inputs = [name for name in names(options.data) if name != options.target]
-    else:
-        inputs = split_names(options.columns)
-    if options.target in inputs or not inputs:
-        raise InputError(
-            "--columns", "inputs, without the target", ", ".join(inputs) or "none", "Name others"
-        )
-    return read(options.data, [*inputs, options.target], drop_nan=options.drop_nan), tuple(inputs)
+
+    def choose(names: list[str]) -> list[str]:
+        if options.columns is None:
+            inputs = [name for name in names if name != options.target]
+        else:
+            inputs = split_names(options.columns)
+        if options.target in inputs or not inputs:
+            raise InputError(
+                "--columns",
+                "inputs, without the target",
+                ", ".join(inputs) or "none",
+                "Name others",
+            )
+        return [*inputs, options.target]
+
+    table = read(options.data, choose, drop_nan=options.drop_nan)
+    return table, table.columns[:-1]
 
 
 def _without_duplicates(

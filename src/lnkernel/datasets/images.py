@@ -79,7 +79,7 @@ def labels(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 def resnet18() -> Batch:
-    """From the files of images to the ResNet's pooled features."""
+    """The function that turns files of images into the ResNet's pooled features."""
     try:
         import torch
         import torchvision

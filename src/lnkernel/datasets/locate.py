@@ -16,7 +16,7 @@ def require_file(name: str, path: str | Path) -> Path:
     chosen = Path(path).expanduser()
     if not chosen.is_file():
         raise MissingDataError(
-            name, [chosen], "Correct the path, or leave it away to search for it"
+            name, [chosen], "Correct the path, or omit it to search for the file"
         )
     return chosen
 

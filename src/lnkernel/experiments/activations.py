@@ -12,10 +12,10 @@ from lnkernel.errors import InputError
 DEFAULT = Relu()
 
 
-def activation_named(text: str) -> Elementwise:
+def find_activation(text: str) -> Elementwise:
     """The activation of this name, in letters of any case, or of this text, as `parse` reads it.
 
-    >>> activation_named("relu"), activation_named("silu"), activation_named("Silu(beta=2.0)")
+    >>> find_activation("relu"), find_activation("silu"), find_activation("Silu(beta=2.0)")
     (Relu(), Silu(beta=1.0), Silu(beta=2.0))
     """
     known = {name.lower(): name for name, made in BUILDERS.items() if _is_activation(made)}
@@ -31,7 +31,7 @@ def activation_named(text: str) -> Elementwise:
 def key_of(activation: Elementwise) -> str:
     """Its name in the settings on which results depend; the ReLU's is older than the others.
 
-    >>> key_of(activation_named("relu")), key_of(activation_named("tanh"))
+    >>> key_of(find_activation("relu")), key_of(find_activation("tanh"))
     ('relu', 'Tanh()')
     """
     return "relu" if activation == DEFAULT else repr(activation)
@@ -40,7 +40,7 @@ def key_of(activation: Elementwise) -> str:
 def shown(activation: Elementwise) -> str:
     """Its name in a sentence.
 
-    >>> shown(activation_named("relu")), shown(activation_named("tanh")), shown(activation_named("silu"))
+    >>> shown(find_activation("relu")), shown(find_activation("tanh")), shown(find_activation("silu"))
     ('ReLU', 'Tanh', 'Silu(beta=1.0)')
     """
     return "ReLU" if activation == DEFAULT else repr(activation).removesuffix("()")
@@ -49,7 +49,7 @@ def shown(activation: Elementwise) -> str:
 def folder_suffix(activation: Elementwise) -> str:
     """What the name of a folder gets, so that each activation's results have one of their own.
 
-    >>> folder_suffix(activation_named("relu")), folder_suffix(activation_named("silu"))
+    >>> folder_suffix(find_activation("relu")), folder_suffix(find_activation("silu"))
     ('', '-silu-beta-1.0')
     """
     words = re.sub(r"[^a-z0-9.]+", "-", repr(activation).lower()).strip("-")

@@ -34,7 +34,7 @@ class Split:
 
     @property
     def targets(self) -> np.ndarray:
-        """Of training, with mean 0 and variance 1."""
+        """The targets of training, with mean 0 and variance 1."""
         return (self.train.y - self._mean) / self._spread
 
     def in_units(self, outputs: Any) -> np.ndarray:
@@ -139,7 +139,7 @@ class Result:
         return np.array([r_squared(getattr(s, where).y, made[where]) for s, made in pairs])
 
     def row(self) -> dict[str, Any]:
-        """Of the table: mean ± standard error over the seeds, beside the paper's."""
+        """The row of the table: mean ± standard error over the seeds, beside the paper's."""
         cells: dict[str, Any] = {"method": self.method, "seeds": len(self.splits)}
         for where, words in (("outside", "out of domain"), ("inside", "in domain")):
             mean, error = summary(self.scores(where))

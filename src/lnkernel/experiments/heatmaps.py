@@ -36,7 +36,7 @@ class Pair:
         return float(np.linalg.norm(self.empirical - self.exact) / np.linalg.norm(self.exact))
 
     def row(self) -> dict[str, Any]:
-        """Of the table."""
+        """The row of the table."""
         return {
             "LayerNorm": self.variant.name,
             "smallest Θ, closed form": float(self.exact.min()),

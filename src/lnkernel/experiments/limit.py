@@ -46,7 +46,7 @@ class Limit:
 
 
 def limit_of(arch: Node, X: np.ndarray, y: np.ndarray, x: np.ndarray) -> Limit:
-    """Of the networks of `arch` trained on (X, y), at the points x.
+    """The limit of the networks of `arch` trained on (X, y), at the points x.
 
     The kernel of an analytic activation is so smooth that many points on a line make its Gram matrix
     singular to float64. Then the networks are those that are trained with noise.

@@ -16,7 +16,7 @@ OPTIONAL = ("scikit-learn", "torch", "torchvision", "xgboost", "xgboost-cpu")
 
 
 def versions() -> dict[str, str]:
-    """Of lnkernel, Python and the libraries that results depend on, as far as they are installed.
+    """The versions of lnkernel, Python and the libraries that results depend on, as far as they are installed.
 
     >>> sorted(versions())[:3]
     ['flax', 'jax', 'jaxlib']

@@ -13,7 +13,7 @@ import optax
 from lnkernel.arch import Elementwise, Node, mlp
 from lnkernel.errors import InputError
 from lnkernel.experiments import toy_figures
-from lnkernel.experiments.activations import DEFAULT, activation_named, key_of, shown
+from lnkernel.experiments.activations import DEFAULT, find_activation, key_of, shown
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.limit import limit_of
 from lnkernel.experiments.report import Report
@@ -142,7 +142,7 @@ def conduct(
     folder: Folder, *, quick: bool, seed: int, seeds: int | None, activation: str = "relu"
 ) -> Report:
     """The experiment, as `REGISTRY["toy"].run` calls it."""
-    chosen = activation_named(activation)
+    chosen = find_activation(activation)
     small, full = (
         ToyPlan(seeds_from(seed, seeds, 3), steps=500, activation=chosen),
         ToyPlan(seeds_from(seed, seeds, 5), activation=chosen),

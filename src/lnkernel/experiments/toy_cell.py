@@ -39,7 +39,7 @@ class Cell:
         return int((self.largest <= self.bounds["rkhs"]).sum())
 
     def row(self) -> dict[str, Any]:
-        """Of the table."""
+        """The row of the table."""
         inside = f"{self.within} of {len(self.outputs)}"
         return {
             "target": self.target,

@@ -42,7 +42,7 @@ def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
 
 
 def _limits(cells: list[Cell]) -> tuple[float, float]:
-    """Of an axis that shows the rkhs bounds, or without one what the networks output nearby."""
+    """The limits of an axis that shows the rkhs bounds, or without one what the networks output nearby."""
     finite = [cell.bounds["rkhs"] for cell in cells if np.isfinite(cell.bounds["rkhs"])]
     nearby = [np.abs(cell.outputs[:, np.abs(cell.x) <= NEAR]).max() for cell in cells]
     largest = ROOM * max(finite or nearby)

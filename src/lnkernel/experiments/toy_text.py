@@ -11,7 +11,7 @@ from lnkernel.experiments.toy_cell import Cell
 
 
 def title(activation: Elementwise) -> str:
-    """Of the report."""
+    """The title of the report."""
     if activation == DEFAULT:
         return "Far outside the data: one LayerNorm is enough"
     return f"Far outside the data: {shown(activation)} networks"

@@ -12,9 +12,10 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Node, Serial
+from lnkernel.arch import Serial
 from lnkernel.arch.flow import check_network
-from lnkernel.check import positive_integer
+from lnkernel.arch.text import Architecture, as_architecture
+from lnkernel.check import as_array, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
@@ -34,20 +35,24 @@ class Network(nnx.Sequential):
     def __call__(self, x: Points) -> Float[jax.Array, "n k"]:  # type: ignore[override]  # one argument only
         if self.dtype == jnp.float64 and not x64_is_on():
             raise NetworkPrecisionError()
-        x = jnp.asarray(x)
-        if x.ndim != 2 or x.shape[1] != self.in_dim:
+        given = as_array("x", x)
+        if given.ndim != 2 or given.shape[1] != self.in_dim:
             raise InputError(
                 "x",
                 f"a 2-D array of shape (points, {self.in_dim}), as the network was built for",
-                f"shape {x.shape}",
+                f"shape {given.shape}",
                 "For one point write x[None, :]; for another dimension build the network with "
                 "in_dim=x.shape[1]",
             )
-        return super().__call__(x.astype(self.dtype))
+        if not len(given):
+            raise InputError(
+                "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
+            )
+        return super().__call__(jnp.asarray(given).astype(self.dtype))
 
 
 def network(
-    arch: Node,
+    arch: Architecture,
     in_dim: int,
     width: int | None = None,
     *,
@@ -58,7 +63,7 @@ def network(
     r"""The network of finite width that `arch` describes, randomly initialised, as a Flax module.
 
     Args:
-        arch: the architecture.
+        arch: the architecture, or its text.
         in_dim: dimension of the inputs.
         width: of every hidden Dense; by default their own. The outputs stay as many as `arch` says.
         rngs: the source of the initial parameters, an `nnx.Rngs`, a seed or a key of `jax.random`.
@@ -78,7 +83,7 @@ def network(
     >>> f.layers[0].kernel.shape, f.layers[-1].kernel.shape
     ((3, 64), (64, 1))
     """
-    check_network(arch)
+    given = check_network(as_architecture(arch))
     positive_integer("in_dim", in_dim)
     if width is not None:
         positive_integer("width", width)
@@ -97,7 +102,7 @@ def network(
         dtype=_check_dtype(dtype),
         rngs=_as_rngs(rngs),
     )
-    layers, _ = serial_twins(arch if isinstance(arch, Serial) else Serial((arch,)), settings)
+    layers, _ = serial_twins(given if isinstance(given, Serial) else Serial((given,)), settings)
     return Network(layers, settings.n_in, settings.dtype)
 
 
@@ -123,4 +128,9 @@ def _as_rngs(rngs: Any) -> nnx.Rngs:
             f"{rngs!r} of type {type(rngs).__name__}",
             "Write e.g. rngs=0",
         )
-    return nnx.Rngs(rngs if isinstance(rngs, jax.Array) else int(rngs))
+    if isinstance(rngs, jax.Array):
+        return nnx.Rngs(rngs)
+    seed = int(rngs)
+    if not -(2**63) <= seed < 2**63:
+        raise InputError("rngs", "a seed of at most 64 bits", repr(rngs), "Write e.g. rngs=0")
+    return nnx.Rngs(seed)

@@ -6,6 +6,7 @@ import numpy as np
 
 from lnkernel.check import Data, as_data
 from lnkernel.errors import DuplicateInputsError
+from lnkernel.gp.noise import Variance
 from lnkernel.precision import handed_out, x64_is_on
 from lnkernel.types import DifferentPoints, Outputs, Points, Targets
 
@@ -22,9 +23,13 @@ def groups_of_equals(x: np.ndarray) -> list[list[int]]:
     return [together[group].tolist() for group in np.argsort(firsts)]
 
 
-def refuse_duplicates(data: Data) -> None:
-    """An error that names every input that occurs more than once."""
-    repeated = [group for group in groups_of_equals(data.x) if len(group) > 1]
+def refuse_duplicates(data: Data, noise: Variance = 0.0) -> None:
+    """An error that names every input that occurs more than once without noise."""
+    exact = np.broadcast_to(np.equal(noise, 0), len(data.x))
+    if not exact.any():
+        return
+    groups = ([i for i in group if exact[i]] for group in groups_of_equals(data.x))
+    repeated = [group for group in groups if len(group) > 1]
     if repeated:
         agree = [bool((data.y[group] == data.y[group[0]]).all()) for group in repeated]
         raise DuplicateInputsError(repeated, agree)

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.check import as_inputs
 from lnkernel.gp import traced
 from lnkernel.gp.fit import Fit, Solver
 from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
-from lnkernel.types import Covariance, MorePoints, Outputs, Values
+from lnkernel.types import Covariance, Curves, MorePoints, Outputs, Values
 
 Filter = Callable[[np.ndarray], np.ndarray]
 
@@ -31,7 +32,8 @@ def gradient_flow(time: float) -> Filter:
     r"""$\varphi(\lambda) = (1 - e^{-\lambda t})/\lambda$, and $t$ at $\lambda = 0$."""
 
     def weights(values: np.ndarray) -> np.ndarray:
-        return _divided(-np.expm1(-time * values), values, time)
+        with np.errstate(over="ignore"):  # a time so long that e^-λt is 0
+            return _divided(-np.expm1(-time * values), values, time)
 
     return weights
 
@@ -43,7 +45,7 @@ def gradient_descent(steps: int, learning_rate: float) -> Filter:
         if steps == 0:
             return np.zeros_like(values)
         rate = learning_rate * values
-        with np.errstate(divide="ignore"):  # one step of rate 1 arrives: log 0
+        with np.errstate(divide="ignore", over="ignore"):  # one step of rate 1 arrives: log 0
             logarithm = steps * np.log1p(-np.where(rate <= 1, rate, 2 - rate))
         # of |1 - rate|^k; each case in the form that does not cancel
         overshot = (rate > 1) & (steps % 2 == 1)
@@ -106,3 +108,34 @@ class Stopped:
     def ensemble_covariance(self, x: MorePoints) -> Covariance:
         """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
         return ensemble_covariance(self._fit, self._solver, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Networks at several times of their training. `Posterior.at` makes it of a list of times."""
+
+    at: tuple[Stopped, ...]
+
+    def mean(self, x: MorePoints) -> Curves:
+        """The mean of the outputs at the points x (m, d): (times, m) or (times, m, k), float64.
+
+        The kernel of x and the data is computed once for all times.
+        """
+        fit = self.at[0]._fit
+        if is_traced(x) or inside_jit():
+            return jnp.stack([one.mean(x) for one in self.at])
+        was_on = x64_is_on()
+        coefficients = np.concatenate([one._solver(fit.data.y) for one in self.at], axis=1)
+        values = fit.mean(coefficients, as_inputs(x, fit.data.x.shape[1]))
+        split = values.reshape(len(values), len(self.at), -1).swapaxes(0, 1)
+        return handed_out(split[..., 0] if fit.data.one_output else split, was_on)
+
+    def ensemble_variance(self, x: MorePoints) -> Curves:
+        """The variance of the outputs at x (m, d), over random initialisations: (times, m)."""
+        was_on = x64_is_on()
+        return handed_out(np.stack([one.ensemble_variance(x) for one in self.at]), was_on)
+
+    def ensemble_covariance(self, x: MorePoints) -> Curves:
+        """Their covariance for all pairs of the points x (m, d): (times, m, m)."""
+        was_on = x64_is_on()
+        return handed_out(np.stack([one.ensemble_covariance(x) for one in self.at]), was_on)

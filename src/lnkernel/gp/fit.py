@@ -14,11 +14,12 @@ from lnkernel.check import Data, as_data
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
-from lnkernel.gp.memory import demand_memory
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
+from lnkernel.gp.noise import Variance, as_variances
 from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
-from lnkernel.types import Points, Targets
+from lnkernel.gram.memory import demand_memory
+from lnkernel.types import Noise, Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
 
@@ -27,12 +28,13 @@ Solver = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Training data under one kernel: A = kernel(X, X) + noise I, factorised."""
+    """Training data under one kernel: A = kernel(X, X) + noise I, factorised. Where each point has a
+    variance of its own, A = kernel(X, X) + diag(noise)."""
 
     arch: Node
     which: str  # "ntk" or "nngp"
     data: Data
-    noise: float
+    noise: Variance
     solver: Cholesky | SinglePrecision  # of A
 
     @cached_property
@@ -41,7 +43,7 @@ class Fit:
 
     @cached_property
     def factor(self) -> Cholesky:
-        """That of A, in float64."""
+        """The factor of A, in float64."""
         return self.solver if isinstance(self.solver, Cholesky) else self.solver.in_double()
 
     @cached_property
@@ -77,6 +79,7 @@ class Fit:
 
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m, m)."""
+        self._demand_covariance(x, matrices=2)
         half = self.factor.half_solve(matrix(self.kernel, self.data.x, x))
         return matrix(self.kernel, x) - half.T @ half
 
@@ -96,10 +99,16 @@ class Fit:
 
     def ensemble_covariance(self, solver: Solver, x: np.ndarray) -> np.ndarray:
         """The covariance of f_0(x) - w(x) f_0(X) for all pairs of points, (m, m)."""
+        self._demand_covariance(x, matrices=3)
         prior = Kernel(self.arch, ("nngp",))
         weights = solver(matrix(self.kernel, self.data.x, x))  # (n, m)
         half = weights.T @ (self._prior_times(weights) / 2 - matrix(prior, self.data.x, x))
         return matrix(prior, x) + half + half.T  # symmetric to the last digit
+
+    def _demand_covariance(self, x: np.ndarray, matrices: int) -> None:
+        """Room for (m, m) matrices, and for two (n, m) ones: asked for before any is computed."""
+        demand_memory(len(x), matrices, "The covariance")
+        demand_memory(len(x), 2, "The covariance", len(self.data.x))
 
     def _prior_times(self, weights: np.ndarray) -> np.ndarray:
         """K(X, X) weights; K(X, X) is made in blocks and never stored."""
@@ -108,7 +117,7 @@ class Fit:
 
 
 def fit(
-    arch: Node, which: str, X: Points, y: Targets, noise: float, mean_first: bool = False
+    arch: Node, which: str, X: Points, y: Targets, noise: Noise, mean_first: bool = False
 ) -> Fit:
     """Check the data, make the Gram matrix and factorise it in place.
 
@@ -117,21 +126,21 @@ def fit(
     """
     kernel = Kernel(arch, (which,))
     data = as_data(X, y)
-    if noise == 0:
-        refuse_duplicates(data)
+    variance = noise if isinstance(noise, float) else as_variances(noise, len(data.x))
+    refuse_duplicates(data, variance)
     demand_memory(len(data.x), 1, "The Gram matrix")
     gram = matrix(kernel, data.x)
-    if noise:
-        gram.flat[:: len(gram) + 1] += noise
+    if np.any(variance):
+        gram.flat[:: len(gram) + 1] += variance
     definite = bool((np.diagonal(gram) > 0).all())
     if mean_first and definite and (quick := single_precision(gram)) is not None:
-        return Fit(arch, which, data, noise, quick)
+        return Fit(arch, which, data, variance, quick)
     factor = cholesky_in_place(gram) if definite else None
     if factor is None:
         raise singular(gram, data.x)
     if not is_resolved(factor):
         raise singular(restored(factor), data.x)
-    return Fit(arch, which, data, noise, factor)
+    return Fit(arch, which, data, variance, factor)
 
 
 def matrix(kernel: Kernel, x: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:

@@ -3,30 +3,37 @@ r"""The posterior of infinitely wide networks: Gaussian processes, and networks 
 from __future__ import annotations
 
 import math
+import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.arch import Node
-from lnkernel.check import as_inputs
+from lnkernel.arch.text import Architecture, as_architecture
+from lnkernel.check import as_array, as_float, as_inputs, as_key, as_shape
 from lnkernel.errors import InputError, LearningRateError
 from lnkernel.gp import dynamics, traced
-from lnkernel.gp.dynamics import Filter, Stopped, gradient_descent, gradient_flow
+from lnkernel.gp.dynamics import Curve, Filter, Stopped, gradient_descent, gradient_flow
 from lnkernel.gp.fit import Fit, fit
+from lnkernel.gp.noise import noise_in_words
 from lnkernel.gp.traced import TracedPosterior
+from lnkernel.gram.memory import demand_memory
 from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
 from lnkernel.types import (
     Covariance,
     Key,
     MorePoints,
+    Noise,
     Number,
     Outputs,
     Points,
     Samples,
     Targets,
+    Times,
     Values,
 )
 
@@ -56,7 +63,7 @@ class Posterior:
         (n, d), k = self._fit.data.x.shape, self._fit.data.y.shape[1]
         return (
             f"Posterior(kernel={self._fit.which!r}, points={n}, dimension={d}, outputs={k}, "
-            f"noise={self._fit.noise})"
+            f"noise={noise_in_words(self._fit.noise)})"
         )
 
     def mean(self, x: MorePoints) -> Outputs:
@@ -113,14 +120,14 @@ class Posterior:
         was_on = x64_is_on()
         return handed_out(self._fit.covariance(self._inputs(x)), was_on)
 
-    def sample(self, key: Key, x: MorePoints, shape: tuple[int, ...] = ()) -> Samples:
+    def sample(self, key: Key, x: MorePoints, shape: int | tuple[int, ...] = ()) -> Samples:
         r"""Functions drawn from the Gaussian process, at the points x: (\*shape, m) or
         (\*shape, m, k), float64.
 
         Args:
-            key: of `jax.random`; the same key gives the same functions.
+            key: of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
             x: points, (m, d).
-            shape: that of the set of functions; () is one function.
+            shape: that of the set of functions, or their number; () is one function.
 
         >>> import jax, lnkernel as lnk
         >>> post = lnk.posterior(lnk.mlp(), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
@@ -128,12 +135,15 @@ class Posterior:
         (5, 2)
         """
         was_on = x64_is_on()
-        points = self._inputs(x)
+        points, sizes = self._inputs(x), as_shape("shape", shape)
+        known = as_key("key", key)
+        demand_memory(math.prod(sizes), self._fit.data.y.shape[1], "The functions", len(points))
+        demand_memory(len(points), 4, "The eigenvectors of the covariance")
         values, vectors = np.linalg.eigh(self._fit.covariance(points))
         root = vectors * np.sqrt(np.maximum(values, 0.0))  # exact zeros come with either sign
         mean = self._fit.mean(self._fit.coefficients, points)
         with jax.enable_x64(True):
-            normal = np.asarray(jax.random.normal(key, (*shape, *mean.shape), jnp.float64))
+            normal = np.asarray(jax.random.normal(known, (*sizes, *mean.shape), jnp.float64))
         return handed_out(self._columns(mean + root @ normal), was_on)
 
     def log_marginal_likelihood(self) -> float:
@@ -183,7 +193,13 @@ class Posterior:
         """
         return dynamics.ensemble_covariance(self._fit, self._fit.factor.solve_roughly, x)
 
-    def at(self, t: Number) -> Stopped:
+    @overload
+    def at(self, t: float) -> Stopped: ...
+
+    @overload
+    def at(self, t: Sequence[float] | np.ndarray) -> Curve: ...
+
+    def at(self, t: Times) -> Stopped | Curve:
         r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).
 
         The loss is $\frac12\sum_i (f(x_i) - y_i)^2$, so that $\dot f = -\Theta\,(f - y)$ at the data:
@@ -191,12 +207,25 @@ class Posterior:
             mean(x) = k(x, X) A^-1 (1 - exp(-t A)) y.
 
         For another loss rescale the time: $\frac1n\sum_i (f(x_i) - y_i)^2$ needs n/2 times as long.
+        With a list of times the results have one more axis, the first, of its length.
 
         >>> import math, lnkernel as lnk
         >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
-        >>> [post.at(t).mean([[2.0]]).round(3).tolist() for t in (0, 1, math.inf)]
+        >>> post.at(1).mean([[2.0]]).round(3).tolist()
+        [0.516]
+        >>> post.at([0, 1, math.inf]).mean([[2.0]]).round(3).tolist()
         [[0.0], [0.516], [1.0]]
         """
+        if isinstance(t, list | tuple) or np.ndim(t):
+            times = np.asarray(as_array("t", t))
+            if times.ndim != 1 or not times.size:
+                raise InputError(
+                    "t", "a time, or a list of times", f"shape {times.shape}", "Write e.g. [1, 10]"
+                )
+            return Curve(tuple(self._at(each) for each in times))
+        return self._at(t)
+
+    def _at(self, t: object) -> Stopped:
         time = _number("t", t, "a time from 0 to infinity")
         if not time >= 0:
             raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
@@ -219,6 +248,11 @@ class Posterior:
         """
         if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 0:
             raise InputError("steps", "an integer, at least 0", repr(steps), "Count whole steps")
+        if as_float(steps) is None:
+            came = reprlib.repr(steps)
+            raise InputError(
+                "steps", "at most 1e308 steps", came, "Infinitely many are at(math.inf)"
+            )
         rate = _number("learning_rate", learning_rate, "a positive number")
         if not 0 < rate < math.inf:
             raise InputError(
@@ -252,14 +286,14 @@ class Posterior:
 
 
 def posterior(
-    arch: Node, X: Points, y: Targets, kernel: str = "ntk", noise: Number = 0.0
+    arch: Architecture, X: Points, y: Targets, kernel: str = "ntk", noise: Noise = 0.0
 ) -> Posterior | TracedPosterior:
     r"""The posterior of an infinitely wide network given data, with $A = k(X, X) + \mathrm{noise}\cdot I$:
 
         mean(x) = k(x, X) A^-1 y,    variance(x) = k(x, x) - k(x, X) A^-1 k(X, x).
 
     Args:
-        arch: the network.
+        arch: the network, or its text.
         X: inputs, (n, d).
         y: targets, (n,) or, for k outputs, (n, k).
         kernel: "ntk", where all layers are trained, or "nngp", the Bayesian network (and the
@@ -267,6 +301,8 @@ def posterior(
         noise: a variance, added to the diagonal of the Gram matrix. For "nngp" it is that of
             independent Gaussian noise of the targets; for "ntk" it is the weight of the ridge
             term of the loss, $\frac12\sum_i (f(x_i) - y_i)^2 + \frac{\mathrm{noise}}2 |\theta - \theta_0|^2$.
+            Or a variance for each point, (n,); for "ntk" the mean then minimises
+            $\frac12\sum_i (f(x_i) - y_i)^2/\mathrm{noise}_i + \frac12 |\theta - \theta_0|^2$.
 
     Nothing else is added: where float64 cannot tell the Gram matrix from a singular one, a
     `SingularGramError` says so, and equal inputs are named by a `DuplicateInputsError`. The
@@ -283,20 +319,25 @@ def posterior(
     [0.484, -0.974]
     >>> post.std(x[:2]).round(6).tolist()
     [0.0, 0.0]
+    >>> noisy = lnk.posterior(lnk.mlp(), [[1.0], [2.0]], [0.0, 1.0], noise=[0.0, 9.0])
+    >>> noisy.mean([[1.0]]).round(6).tolist()                # the first target is exact
+    [0.0]
     """
     if is_traced(arch, X, y, noise) or inside_jit():
-        return traced.posterior(arch, X, y, _known(kernel), noise)
+        return traced.posterior(as_architecture(arch), X, y, _known(kernel), noise)
     return concrete_posterior(arch, X, y, kernel, noise)
 
 
 def concrete_posterior(
-    arch: Node, X: Points, y: Targets, kernel: str = "ntk", noise: Number = 0.0
+    arch: Architecture, X: Points, y: Targets, kernel: str = "ntk", noise: Noise = 0.0
 ) -> Posterior:
     """`posterior` of plain numbers, outside of the user's own JAX transformations."""
-    variance = _number("noise", noise, "a variance, at least 0")
-    if not 0 <= variance < math.inf:
-        raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
-    return Posterior(fit(arch, _known(kernel), X, y, variance, mean_first=True))
+    variance: Noise = noise
+    if not isinstance(noise, list | tuple) and np.ndim(noise) == 0:
+        variance = _number("noise", noise, "a variance, at least 0")
+        if not 0 <= variance < math.inf:
+            raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
+    return Posterior(fit(as_architecture(arch), _known(kernel), X, y, variance, mean_first=True))
 
 
 def _known(kernel: str) -> str:
@@ -311,4 +352,8 @@ def _number(name: str, value: object, expected: str) -> float:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(name, expected, repr(value), "Give one number")
-    return float(value)
+    plain = as_float(value)
+    if plain is None:
+        least = "Give a number in the range of float64, up to 1.8e308"
+        raise InputError(name, expected, reprlib.repr(value), least)
+    return plain

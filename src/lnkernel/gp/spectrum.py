@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restored
-from lnkernel.gp.memory import demand_memory
+from lnkernel.gram.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
 KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends

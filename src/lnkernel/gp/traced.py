@@ -15,7 +15,7 @@ from lnkernel.errors import InputError
 from lnkernel.gp.fit import Fit
 from lnkernel.gram.kernel import Kernel
 from lnkernel.precision import demand_x64
-from lnkernel.types import Array, MorePoints, Number, Outputs, Points, Scalar, Targets, Values
+from lnkernel.types import Array, MorePoints, Noise, Outputs, Points, Scalar, Targets, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class TracedPosterior:
         return -0.5 * (half * half).sum() - outputs * volume
 
 
-def posterior(arch: Node, X: Points, y: Targets, which: str, noise: Number) -> TracedPosterior:
+def posterior(arch: Node, X: Points, y: Targets, which: str, noise: Noise) -> TracedPosterior:
     demand_x64()
     kernel = Kernel(arch, (which,))
     x, targets = as_traced_points("X", X), jnp.asarray(y, dtype=jnp.float64)
@@ -62,7 +62,7 @@ def posterior(arch: Node, X: Points, y: Targets, which: str, noise: Number) -> T
             f"shape {tuple(targets.shape)}",
             "Check that X and y were loaded and filtered alike",
         )
-    gram = kernel(x) + noise * jnp.eye(len(x))
+    gram = kernel(x) + jnp.asarray(noise) * jnp.eye(len(x))  # of several each to its own column
     return TracedPosterior(kernel, x, targets, jnp.linalg.cholesky(gram))
 
 

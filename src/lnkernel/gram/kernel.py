@@ -11,14 +11,16 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.arch.facts import centres_input, demand_ntk
 from lnkernel.arch.flow import check_network
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.calculus.state import Kernels
 from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
 from lnkernel.errors import KernelOverflowError
-from lnkernel.evaluate.float64.expansion import expand, has_series
+from lnkernel.evaluate.float64.expansion import expand, fixes_lengths, has_series
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
-from lnkernel.gram import tiled, traced
+from lnkernel.gram import eager, tiled, traced
 from lnkernel.gram.error_estimate import error_estimate
-from lnkernel.gram.structure import Structure, dissect
+from lnkernel.gram.memory import demand_memory
+from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
 from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
@@ -48,15 +50,22 @@ class _OfPoints:
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
             self._check(points, points2)
+            self._demand_memory(len(points), None if points2 is points else len(points2))
             program = self._program(points, points2, self._has_series)
+            way = eager if eager.suits(program, len(points) * len(points2)) else tiled
             if points2 is points:
-                out, ends = tiled.symmetric(program, points)
+                out, ends = way.symmetric(program, points)
                 _check_range("x", points, ends)
             else:
-                out, *both = tiled.rectangular(program, points, points2)
+                out, *both = way.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
             return tuple(handed_out(k, was_on) for k in out)
+
+    def _demand_memory(self, n: int, m: int | None) -> None:
+        """Room for the matrices, where they are not so small that asking takes as long as they do."""
+        if n * (m or n) > eager.MOST:
+            demand_memory(n, len(self.which), "The kernel matrix", m)
 
     def error_estimate(self, x: Points, x2: MorePoints | None = None) -> float:
         """How far an entry of the matrix of these points may be off, by the root of the product of its diagonals.
@@ -87,21 +96,33 @@ class _OfPoints:
             points = as_points("x", x)
             self._check(points, points)
             needs_terms = self._has_series and not self._knows_diagonal
-            out = tiled.diagonal(self._program(points, points, needs_terms), points)
+            program = self._program(points, points, needs_terms)
+            way = eager if eager.suits(program, len(points)) else tiled
+            out = way.diagonal(program, points)
             _check_range("x", points, out)
             return tuple(handed_out(k, was_on) for k in out)
 
-    def _program(self, x: Array, x2: Array, needs_terms: bool) -> tiled.Program:
-        if needs_terms:
-            structure, varying = _dissect(expand(self.arch, *((x,) if x2 is x else (x, x2))))
-        else:
-            structure, varying = self._dissected
-        live = _all_live(x) and (x2 is x or _all_live(x2))
-        return tiled.Program(structure, varying, self.which, live)
+    def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
+        inputs = (x,) if x2 is x else (x, x2)
+        dissected = self._dissected
+        if needs_terms and self._fixes_lengths:
+            dissected = self._dissected_for_all
+        elif needs_terms:
+            dissected = dissect_numbers(expand(self.arch, *inputs))
+        return program_for(dissected, self.which, *inputs)
 
     @cached_property
-    def _dissected(self) -> tuple[Structure, np.ndarray]:
-        return _dissect(self.arch)
+    def _dissected(self) -> Dissected:
+        return dissect_numbers(self.arch)
+
+    @cached_property
+    def _dissected_for_all(self) -> Dissected:
+        """With what its activations take for any input, where that is the same for all."""
+        return dissect_numbers(expand(self.arch, np.array([[1.0, 2.0, 4.0]])))
+
+    @cached_property
+    def _fixes_lengths(self) -> bool:
+        return fixes_lengths(self.arch)
 
     @cached_property
     def _has_series(self) -> bool:
@@ -151,12 +172,13 @@ class KernelPair(_OfPoints):
         return Kernels(*self._diagonals(x))
 
 
-def ntk(arch: Node) -> Kernel:
+def ntk(arch: Architecture) -> Kernel:
     r"""The neural tangent kernel $\Theta(x, x') = \sum_\theta \partial_\theta f(x)\,\partial_\theta f(x')$
     of the infinitely wide network.
 
     Every layer of `arch` has its closed form; together they are exact, and so are the
     digits: the error, relative to $\sqrt{\Theta(x,x)\,\Theta(x',x')}$, is below 2e-15 up to depth 10.
+    `arch` may be given as its text, as `parse` reads it.
 
     The result is float64 whatever JAX's settings: a `jax.Array` where 64-bit mode is on, a
     NumPy array where it is off (JAX would cut it to float32). It can be called inside `jax.jit`,
@@ -169,10 +191,10 @@ def ntk(arch: Node) -> Kernel:
     >>> theta(x).shape, theta(x, x[:1]).shape, theta.diagonal(x).round(12).tolist()
     ((3, 3), (3, 1), [3.03, 3.03, 3.03])
     """
-    return Kernel(arch, ("ntk",))
+    return Kernel(as_architecture(arch), ("ntk",))
 
 
-def nngp(arch: Node) -> Kernel:
+def nngp(arch: Architecture) -> Kernel:
     r"""The kernel $K(x, x') = E[f(x) f(x')]$ of the infinitely wide network at random
     initialisation, a Gaussian process.
 
@@ -183,10 +205,10 @@ def nngp(arch: Node) -> Kernel:
     >>> round(float(k([[1.0, 0.0]], [[0.0, 1.0]])[0, 0]), 12)    # 1/2 * 1/(2 pi)
     0.079577471546
     """
-    return Kernel(arch, ("nngp",))
+    return Kernel(as_architecture(arch), ("nngp",))
 
 
-def kernels(arch: Node) -> KernelPair:
+def kernels(arch: Architecture) -> KernelPair:
     r"""Both kernels in one pass, as `Kernels(nngp=K, ntk=Θ)`.
 
     Called like `ntk`.
@@ -197,12 +219,7 @@ def kernels(arch: Node) -> KernelPair:
     >>> bool(abs(both(x).ntk / lnk.ntk(lnk.mlp())(x) - 1) < 1e-15)
     True
     """
-    return KernelPair(arch, ("nngp", "ntk"))
-
-
-def _dissect(arch: Node) -> tuple[Structure, np.ndarray]:
-    structure, varying = dissect(arch)
-    return structure, np.asarray([float(v) for v in varying])
+    return KernelPair(as_architecture(arch), ("nngp", "ntk"))
 
 
 def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
@@ -211,8 +228,3 @@ def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
         bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
         if bad.size:
             raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])
-
-
-def _all_live(x: Array) -> bool:
-    """Whether no point is the zero vector."""
-    return bool((np.asarray(x) != 0).any(axis=1).all())

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import needs_difference, needs_range, reads_centred_input
 from lnkernel.calculus.covariance import Covariance
+from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
-from lnkernel.evaluate.float64 import geometry
-from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64 import geometry, namespace
+from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
 from lnkernel.types import Array
 
@@ -50,6 +51,9 @@ def through(
 ) -> Kernels:
     """K and Θ behind `arch` of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
+    if namespace.of(total.w) is np:
+        eager = EagerFloat64(needs_range(arch), quick, equal)
+        return rule(arch, start, eager).kernels(eager)
     num = Float64(needs_range(arch), quick, equal)
     return run(arch, start, num).kernels(num)
 
@@ -77,4 +81,5 @@ def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
     kernels = through(arch, total, centred, equal=True)
-    return Kernels(*(jnp.broadcast_to(k, points.raw.live.shape) for k in kernels))
+    xp = namespace.of(*kernels)
+    return Kernels(*(xp.broadcast_to(k, points.raw.live.shape) for k in kernels))

@@ -24,20 +24,12 @@ import numpy as np
 
 from lnkernel.calculus.state import Kernels
 from lnkernel.gram import pairs
+from lnkernel.gram.program import Program
 from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
 
 Out = tuple[Array, ...]
 Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
-
-
-class Program(NamedTuple):
-    """What all tiles of a matrix have in common."""
-
-    structure: Structure
-    varying: Array  # its hyperparameters, in one array
-    which: tuple[str, ...]  # of the kernels, in the order wanted
-    all_live: bool  # whether no point is the zero vector
 
 
 class Tiling(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
@@ -17,7 +17,7 @@ from lnkernel.types import Line, Norms, Points, Targets
 
 
 def bound(
-    arch: Node, X: Points, y: Targets, x: Line, *, noise: float = 0.0, ax: Any = None
+    arch: Architecture, X: Points, y: Targets, x: Line, *, noise: float = 0.0, ax: Any = None
 ) -> dict[str, Any]:
     r"""The mean on a line, the data, and both sides of the bound at each point,
     $\pm\sqrt{\Theta(x,x)\,a^T\Theta a}$, and for every x, $\pm$ `rkhs`.

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import concrete_posterior
@@ -23,7 +23,7 @@ FORMS = {"rkhs": "-", "sharp": ":"}
 
 
 def extrapolation(
-    arch: Node,
+    arch: Architecture,
     X: Points,
     y: Targets,
     x: Line,

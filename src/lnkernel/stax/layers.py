@@ -49,7 +49,7 @@ def Dense(
             "stax.Dense",
             "",
             f"s={s!r} scales the widths of the standard parametrisation, which is not here",
-            "Leave it away, and put the factor into out_dim",
+            "Omit it, and put the factor into out_dim",
         )
     if chosen == "standard" and b_std is not None and known_zero(b_std):
         raise ArchitectureError(

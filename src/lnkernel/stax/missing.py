@@ -29,7 +29,7 @@ MISSING = {
         *("GlobalSumPool", "ImageResize", "Index", "MaskedArray", "Padding"),
         *("PositionalEmbedding", "Slice", "SumPool", "supports_masking", "unmask_fn"),
     ),
-    (DENSE, "Leave it away, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
+    (DENSE, "Omit it, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
         "Flatten",
     ),
     (OTHERS, ACTIVATIONS): (
@@ -38,7 +38,7 @@ MISSING = {
     ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
     (
         "the random masks of its training mode are not in this library",
-        "Leave it away: in its test mode it is the identity",
+        "Omit it: in its test mode it is the identity",
     ): ("Dropout",),
     (OWN_LAYERS, ADDING): ("Bool", "Diagonal", "layer", "requires"),
 }

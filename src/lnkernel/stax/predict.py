@@ -90,7 +90,7 @@ def gradient_descent_mse_ensemble(
             "trace_axes",
             "(-1,), because the k outputs have one kernel (n, n) in common",
             repr(trace_axes),
-            "Leave it away",
+            "Omit it",
         )
 
     @cache

@@ -45,7 +45,7 @@ def concatenate(stacks: Sequence[Stack]) -> Stack:
 
 
 def common_parameterization(stacks: Sequence[Stack]) -> str | None:
-    """That of all Dense layers, which have to agree in it."""
+    """The parametrisation of all Dense layers, which have to agree in it."""
     found = {stack.parameterization for stack in stacks} - {None}
     if len(found) > 1:
         raise ArchitectureError(

@@ -87,20 +87,25 @@ class Certificate:
 
     @staticmethod
     def load(path: str | Path) -> Certificate:
-        """Read what `save` has written. Nothing is checked yet: that is what `verify` is for."""
+        """Read what `save` has written. Nothing is proved yet: that is what `verify` is for.
+
+        A file whose content cannot be a certificate (numbers that are missing or not finite, data
+        of different lengths) raises a `CertificateError`.
+        """
         try:
             data = json.loads(Path(path).read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise CertificateError(
-                f"{path} is not a JSON file ({problem})", "Name a file that Certificate.save wrote"
+                f"{path} is not a JSON file ({_in_words(problem)})",
+                "Name a file that Certificate.save wrote",
             ) from None
         try:
             return _from_content(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             if isinstance(problem, CertificateError):
                 raise
             raise CertificateError(
-                f"{path} is not a certificate of this version ({type(problem).__name__}: {problem})",
+                f"{path} is not a certificate of this version ({_in_words(problem)})",
                 "Name a file that Certificate.save wrote",
             ) from None
 
@@ -251,9 +256,30 @@ def _from_content(data: Any) -> Certificate:
         made_with=dict(data["made with"]),
         digest=str(data["digest"]),
     )
+    _check_form(made)
     same = {key: value for key, value in data.items() if key != "digest"} == made._content()
     # words that the numbers do not carry (and numbers written otherwise) were changed
     return made if same else replace(made, digest="")
+
+
+def _check_form(made: Certificate) -> None:
+    """What every certificate is, true or false: without it there is nothing to prove."""
+    if len(made.X) != len(made.y):
+        raise ValueError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
+    claims = {name: getattr(made, name) for name in _NUMBERS}
+    claims |= {"C, lower": made.C.lower, "C, upper": made.C.upper}
+    for name, value in claims.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}")
+    if not 0 < made.rtol < 1:
+        raise ValueError(f"rtol is {made.rtol}, not between 0 and 1")
+
+
+def _in_words(problem: Exception) -> str:
+    """What Python found wrong with a file."""
+    if isinstance(problem, RecursionError):
+        return "its brackets are nested too deeply"
+    return f"{type(problem).__name__}: {problem}"
 
 
 def _bar(wanted: bool | None, n: int) -> Bar:

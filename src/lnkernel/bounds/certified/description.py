@@ -34,11 +34,15 @@ def rebuilt(data: Any) -> Node:
     """The architecture that `described` has written down, checked as a network."""
     try:
         return check_network(_read(data))
-    except (LnkernelError, TypeError, ValueError, KeyError, AttributeError) as problem:
+    except (
+        *(LnkernelError, TypeError, ValueError, KeyError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as problem:
         if isinstance(problem, CertificateError):
             raise
+        why = "nested too deeply" if isinstance(problem, RecursionError) else problem
         raise CertificateError(
-            f"the architecture in the file cannot be rebuilt ({problem})",
+            f"the architecture in the file cannot be rebuilt ({why})",
             "Make the certificate again with the version of lnkernel that is installed",
         ) from None
 

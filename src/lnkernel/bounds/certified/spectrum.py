@@ -25,6 +25,7 @@ from lnkernel.bounds.certified.supremum import down, up
 from lnkernel.errors import CertificateError
 from lnkernel.evaluate.balls import entries
 from lnkernel.evaluate.balls.numbers import BITS, working_precision
+from lnkernel.gram.memory import demand_memory
 
 ROUNDING = 2.0**-53
 MANY_BITS = 384  # of the balls where float64 does not resolve the smallest eigenvalue
@@ -42,6 +43,7 @@ class EnclosedGram:
 
     @cached_property
     def float64(self) -> entries.Enclosed:
+        demand_memory(len(self.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         return entries.gram(self.arch, self.x, BITS, self.progress).ntk
 
     @cached_property

@@ -13,25 +13,26 @@ from lnkernel.calculus.closed import closed_dual
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
-from lnkernel.calculus.series import hermite_series
+from lnkernel.calculus.series import expectations
 from lnkernel.evaluate.balls.arithmetic import BallOperations, Balls
 from lnkernel.evaluate.balls.numbers import Ball, balls, elementwise, lower_end, upper_end
 from lnkernel.evaluate.balls.on_ray import NONE, ZERO, Jet, OnRay, is_zero
 from lnkernel.evaluate.balls.ray import Ray
 
 _arcsine = elementwise(lambda sine, cosine: arb.atan2(sine, cosine), 2)
+_ratio = elementwise(lambda sine, cosine: _arcsine_ratio(sine, cosine), 2)
 _falling = elementwise(lambda x: (-x).exp(), 1)
 _fallen = elementwise(lambda x: -((-x).expm1()), 1)
 _sharper = elementwise(lambda x, y: x if x.is_finite() and x.rad() <= y.rad() else y, 2)
 
 
-@hermite_series.register(Balls)
-@hermite_series.register(Ray)
+@expectations.register(Balls)
+@expectations.register(Ray)
 def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
     """Where there is a closed form."""
     form = form_of(layer, num)
     if form is None:
-        return hermite_series.dispatch(object)(num, layer, cov, terms)
+        return expectations.dispatch(object)(num, layer, cov, terms)
     return closed_dual(form, cov, num)
 
 
@@ -49,6 +50,21 @@ def _(num: BallOperations, x: Any) -> tuple[arb, arb]:
 @elementary.arcsine.register
 def _(num: Balls, sine: Ball, cosine: Ball) -> Ball:
     return _arcsine(sine, cosine)
+
+
+@elementary.arcsine_ratio.register
+def _(num: Balls, sine: Ball, cosine: Ball) -> Ball:
+    return _ratio(sine, cosine)
+
+
+@elementary.arcsine_ratio_gap.register
+def _(num: Balls, one: Ball, other: Ball, gap: Ball, by_rule: Ball, direct: Ball) -> Ball:
+    return _sharper(by_rule, direct)
+
+
+@elementary.refine_wave.register
+def _(num: BallOperations, omega: Any, pair: Any, odd: bool, w: Any, c: Any) -> Any:
+    return w
 
 
 @elementary.falling.register
@@ -74,6 +90,19 @@ def _(num: Balls, by_rule: Ball, direct: Ball) -> Ball:
 @elementary.arcsine.register
 def _(num: Ray, sine: Any, cosine: Any) -> Any:
     return _with_factor(num, sine, _arcsine_factor, _arcsine_factor_slope)
+
+
+@elementary.arcsine_ratio.register
+def _(num: Ray, sine: Any, cosine: Any) -> Any:
+    if is_zero(sine):
+        return arb(1)
+    flat = num.lifted(sine).flat()
+    return OnRay(_jet(flat, _arcsine_factor, _arcsine_factor_slope), NONE, NONE, num.box)
+
+
+@elementary.arcsine_ratio_gap.register
+def _(num: Ray, one: Any, other: Any, gap: Any, by_rule: Any, direct: Any) -> Any:
+    return by_rule
 
 
 @elementary.sharper.register
@@ -110,6 +139,14 @@ def _jet(flat: Jet, f: Callable[[arb], arb], derivative: Callable[[arb], arb]) -
     ends = lower_end(value), upper_end(value)
     ranges = [g(ends[0]).union(g(ends[1])) for g in (f, derivative)]
     return Jet(ranges[0], ranges[1] * flat.slope)
+
+
+def _arcsine_ratio(sine: arb, cosine: arb) -> arb:
+    """It grows with |sine|; where the sine may be 0, the ends enclose it."""
+    if not sine.contains(0):
+        return arb.atan2(sine, cosine) / sine
+    most = upper_end(abs(sine))
+    return arb(1).union(_arcsine_factor(most)) if most < 1 else arb(1).union(arb.pi() / 2)
 
 
 def _arcsine_factor(v: arb) -> arb:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from lnkernel.calculus.arithmetic import Cosines, Softened
+from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide
+from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
 
@@ -23,6 +25,7 @@ class Float64:
     """
 
     name, purpose = "float64", "kernel"
+    xp: Any = jnp  # where its functions are
 
     def __init__(self, with_range: bool = False, quick: bool = False, equal: bool = False):
         self.with_range, self.quick, self.equal = with_range, quick, equal
@@ -32,12 +35,12 @@ class Float64:
 
     def squared(self, x: Array) -> Precise:
         precise = as_precise(x)
-        if self.with_range and jnp.ndim(x):  # hyperparameters are of moderate size
+        if self.with_range and np.ndim(x):  # hyperparameters are of moderate size
             precise = normalised(precise)
         return precise * precise
 
     def sqrt(self, x: Any) -> Array:
-        return x.root() if isinstance(x, Precise) else _sqrt(jnp.asarray(x, jnp.float64))
+        return x.root() if isinstance(x, Precise) else _sqrt(self.xp.asarray(x, np.float64))
 
     def power(self, x: Any, degree: float) -> Precise:
         return power(as_precise(x), float(degree))
@@ -46,66 +49,72 @@ class Float64:
         """An infinite leg is the limit; 0 and 0 count as (1, 0, 0)."""
         leg, other_square = as_precise(leg_square), self.squared(other)
         total = leg + other_square
-        finite = (total.high > 0) & (total.high < jnp.inf)
+        finite = (total.high > 0) & (total.high < self.xp.inf)
         # the roots come last: XLA then computes them once per input, not once per pair
-        cosine = _sqrt(jnp.where(finite, quotient(leg, total), 1.0))
-        sine = _sqrt(jnp.where(finite, quotient(other_square, total), 0.0))
+        cosine = _sqrt(self.xp.where(finite, quotient(leg, total), 1.0))
+        sine = _sqrt(self.xp.where(finite, quotient(other_square, total), 0.0))
         return Cosines(cosine, sine, total)
 
     def softened(self, square: Any, eps: Array) -> Softened:
         """Right at eps = 0 and at length 0, with derivatives; an infinite length has ratio 1."""
         square = as_precise(square)
         total = square + eps
-        finite = total.high < jnp.inf
-        ratio = _sqrt(jnp.where(finite, quotient(square, total), 1.0))
+        finite = total.high < self.xp.inf
+        ratio = _sqrt(self.xp.where(finite, quotient(square, total), 1.0))
         return Softened(ratio, total.root())
 
     def divide(self, x: Any, y: Any) -> Array:
         if isinstance(x, Precise) or isinstance(y, Precise):
             return quotient(as_precise(x), as_precise(y))
-        return divide(*jnp.broadcast_arrays(jnp.asarray(x, jnp.float64), y))
+        return divide(*self.xp.broadcast_arrays(self.xp.asarray(x, np.float64), y))
 
     def powered_difference(self, e: Array, degree: float, first: Array, second: Array) -> Array:
         if degree == 1:
             return e
-        apart = jnp.abs(e) > 0.5
-        near = jnp.where(apart, 0.0, e)
-        grown = jnp.expm1(degree * jnp.log1p(2 * near / (1 - near)))  # (r1/r2)^p - 1
-        return jnp.where(apart, self.direct_difference(first, second, e), grown / (2 + grown))
+        apart = self.xp.abs(e) > 0.5
+        near = self.xp.where(apart, 0.0, e)
+        grown = self.xp.expm1(degree * self.xp.log1p(2 * near / (1 - near)))  # (r1/r2)^p - 1
+        return self.xp.where(apart, self.direct_difference(first, second, e), grown / (2 + grown))
 
     def combined_difference(self, e: Array, change: Array, first: Array, second: Array) -> Array:
-        apart = (jnp.abs(e) > 0.5) | (jnp.abs(change) > 0.5)
-        e, change = jnp.where(apart, 0.0, e), jnp.where(apart, 0.0, change)
-        direct = self.direct_difference(first, second, jnp.zeros_like(e))
-        return jnp.where(apart, direct, (e + change) / (1 + e * change))
+        apart = (self.xp.abs(e) > 0.5) | (self.xp.abs(change) > 0.5)
+        e, change = self.xp.where(apart, 0.0, e), self.xp.where(apart, 0.0, change)
+        direct = self.direct_difference(first, second, self.xp.zeros_like(e))
+        return self.xp.where(apart, direct, (e + change) / (1 + e * change))
 
     def length_difference(self, first: Any, second: Any) -> Array:
-        return self.direct_difference(first, second, jnp.zeros(()))
+        return self.direct_difference(first, second, self.xp.zeros(()))
 
     def direct_difference(self, first: Any, second: Any, otherwise: Array) -> Array:
         """e from the squared lengths; `otherwise` where they are zero or infinite."""
         first, second = as_precise(first), as_precise(second)
         total = first + second
-        known = (total.high > 0) & (total.high < jnp.inf)
-        x, y = (_sqrt(jnp.where(known, quotient(q, total), 1.0)) for q in (first, second))
-        return jnp.where(known, (x - y) / (x + y), otherwise)
+        known = (total.high > 0) & (total.high < self.xp.inf)
+        x, y = (_sqrt(self.xp.where(known, quotient(q, total), 1.0)) for q in (first, second))
+        return self.xp.where(known, (x - y) / (x + y), otherwise)
 
     def where(self, condition: Any, yes: Array, no: Array) -> Array:
         if condition is True or condition is False:
             return yes if condition else no
-        return jnp.where(condition, yes, no)
+        return self.xp.where(condition, yes, no)
 
     def either(self, one: Any, other: Any) -> Any:
-        return True if one is True or other is True else jnp.logical_or(one, other)
+        return True if one is True or other is True else self.xp.logical_or(one, other)
 
     def as_number(self, truth: Any) -> Array:
-        return jnp.asarray(truth, jnp.float64)
+        return self.xp.asarray(truth, np.float64)
 
 
-@jax.custom_jvp
+class EagerFloat64(Float64):
+    """NumPy arrays of float64: nothing to compile, and no derivatives."""
+
+    xp = np
+
+
+@differentiable
 def _sqrt(x: Array) -> Array:
     """sqrt whose derivative at 0 is taken as 0: lengths enter the kernels by their squares."""
-    return jnp.sqrt(x)
+    return namespace.of(x).sqrt(x)
 
 
 @_sqrt.defjvp

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 from jax import Array
 
 from lnkernel.calculus import elementary
-from lnkernel.calculus.closed import Form, assembled, closed_dual, read
+from lnkernel.calculus.closed import Form, assemble, closed_dual, read
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.elementary import divided_difference
 from lnkernel.evaluate.float64.gaps import with_gap
+
+SHORT = 0.25  # of the squares of sines
+# arcsin(x)/x as a series in x²: the first term left out is 2e-18
+SERIES = tuple(math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(26))
 
 
 @elementary.circle.register
@@ -26,22 +31,40 @@ def _(num: Float64) -> float:
 
 @elementary.sine_and_cosine.register
 def _(num: Float64, x: Any) -> tuple[Array, Array]:
-    return jnp.sin(x), jnp.cos(x)
+    return num.xp.sin(x), num.xp.cos(x)
 
 
 @elementary.arcsine.register
 def _(num: Float64, sine: Array, cosine: Array) -> Array:
-    return jnp.arctan2(sine, cosine)
+    return num.xp.arctan2(sine, cosine)
+
+
+@elementary.arcsine_ratio.register
+def _(num: Float64, sine: Array, cosine: Array) -> Array:
+    none = sine == 0
+    away = num.xp.where(none, 1.0, sine)
+    return num.xp.where(none, 1.0, num.xp.arctan2(away, cosine) / away)
+
+
+@elementary.arcsine_ratio_gap.register
+def _(num: Float64, one: Array, other: Array, gap: Array, by_rule: Array, direct: Array) -> Array:
+    """By the series where both are small, since the ratios agree in most digits there; by their difference where
+    one is twice the other."""
+    x, y, xp = one * one, other * other, num.xp
+    small, apart = (x < SHORT) & (y < SHORT), (2 * y < x) | (2 * x < y)
+    slope = divided_difference(SERIES, xp.where(small, x, 0.0), xp.where(small, y, 0.0))
+    far = xp.where(apart, direct, by_rule)
+    return xp.where(small, gap * (one + other) * slope, far)
 
 
 @elementary.falling.register
 def _(num: Float64, x: Array) -> Array:
-    return jnp.exp(-x)
+    return num.xp.exp(-x)
 
 
 @elementary.fallen.register
 def _(num: Float64, x: Array) -> Array:
-    return -jnp.expm1(-x)
+    return -num.xp.expm1(-x)
 
 
 @elementary.sharper.register
@@ -51,7 +74,19 @@ def _(num: Float64, by_rule: Array, direct: Array) -> Array:
 
 def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     """With all care, or quickly."""
-    return _quickly(form, cov, num) if num.quick else closed_dual(form, cov, num)
+    if num.quick:
+        return _quickly(form, cov, num)
+    made = closed_dual(form, cov, num)
+    assert made.centred is not None
+    total = _not_negative(num, made.total)
+    centred = total if made.centred is made.total else _not_negative(num, made.centred)
+    return made._replace(total=total, centred=centred)
+
+
+def _not_negative(num: Float64, cov: Covariance) -> Covariance:
+    """Angles of nearly 0 that rounding has made negative are 0; the roots of others would be NaN."""
+    w, z = (num.xp.where(x < 0, 0.0, x) for x in (cov.w, cov.z))
+    return replace(cov, w=w, z=z)
 
 
 def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
@@ -61,7 +96,7 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     near = pair._replace(
         w=num.where(acute, pair.w, pair.z),
         z=num.where(acute, pair.z, pair.w),
-        c=jnp.abs(pair.c),
+        c=num.where(pair.w == pair.w, abs(pair.c), num.xp.nan),  # what was given up stays so
     )
     equal = [
         pair._replace(first=side, second=side, apart=0.0, w=0.0, z=1.0, c=1.0)
@@ -84,7 +119,7 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
         both = both + roots * form.even(of, near)
     centred = _covariance(num, cov, ends, both, (cov.first.live, cov.second.live))
     if not form.has_mean:
-        return assembled(form, num, pair, centred, None, centred)
+        return assemble(form, num, pair, centred, None, centred)
     means = [form.mean(num, side) for side in (pair.first, pair.second)]
     alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
     squares = [end + m * m for end, m in zip(ends, means, strict=True)]
@@ -92,7 +127,7 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
     one, two = (num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True))
     rest = [num.divide(num.sqrt(x), num.sqrt(y)) for x, y in zip(ends, squares, strict=True)]
     mean = Mean(one, two, _difference(num, cov, means), Both(rest[0], rest[1]))
-    return assembled(form, num, pair, total, mean, centred)
+    return assemble(form, num, pair, total, mean, centred)
 
 
 def _covariance(

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
+
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.namespace import differentiable
 
 
 def root(x: Array) -> Array:
@@ -22,10 +24,10 @@ def root(x: Array) -> Array:
     return half_root(4.0 * x)
 
 
-@jax.custom_jvp
+@differentiable
 def half_root(x: Array) -> Array:
     """sqrt(x)/2 for x >= 0; its derivative at 0 is taken as 0."""
-    return 0.5 * jnp.sqrt(x)
+    return 0.5 * namespace.of(x).sqrt(x)
 
 
 @half_root.defjvp
@@ -36,10 +38,11 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return value, jnp.where(positive, 0.125 / jnp.where(positive, value, 1.0), 0.0) * dx
 
 
-@jax.custom_jvp
+@differentiable
 def divide(x: Array, y: Array) -> Array:
     """x/y for y > 0, and x for y = 0."""
-    return jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), x)
+    xp = namespace.of(x, y)
+    return xp.where(y > 0, x / xp.where(y > 0, y, 1.0), x)
 
 
 @divide.defjvp
@@ -71,6 +74,16 @@ def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
     for coefficient in coefficients[-2::-1]:
         value = coefficient + value * x
     return value
+
+
+def divided_difference(coefficients: tuple[float, ...], x: Array, y: Array) -> Array:
+    """(p(x) - p(y))/(x - y) of a polynomial p, lowest coefficient first; nothing cancels where all are positive."""
+    slope: Any = 0.0
+    value: Any = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        slope = slope * x + value
+        value = value * y + coefficient
+    return slope
 
 
 def chebyshev(coefficients: Any, x: Array) -> Array:

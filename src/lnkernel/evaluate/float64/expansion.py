@@ -12,32 +12,32 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.arch import Node
+from lnkernel.arch import Node, Serial
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
-from lnkernel.arch.piecewise import Piecewise
 from lnkernel.arch.smooth import Smooth
+from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
-from lnkernel.calculus.quadrature import Integrated, Table, graded_quadrature
+from lnkernel.calculus.quadrature import Grading, Integrated, Table, graded_quadrature
 from lnkernel.calculus.rules import rule
-from lnkernel.calculus.series import Expanded, hermite_series
+from lnkernel.calculus.series import Expanded, expectations
 from lnkernel.calculus.state import Mean, at_input
 from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry
-from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
-from lnkernel.evaluate.float64.integration import integrated
+from lnkernel.evaluate.float64.integration import prepare_integrals
+from lnkernel.evaluate.float64.resolution import LONGEST
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
-KNOWN = 4096  # of which the largest choice leaves out half
+KNOWN = (1024, 4096)  # of which the largest choice leaves out half
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
 STEPS = 4  # lengths are rounded up to powers of 2^(1/4), so that few programs are compiled
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them
@@ -45,23 +45,34 @@ SOME = 64  # inputs that are followed: by their lengths all the others lie betwe
 
 def has_series(arch: Node) -> bool:
     """Whether a network has activations that are computed in a way that depends on the inputs."""
-    return any(map(_is_smooth, _parts(arch)))
+    return any(map(_follows_lengths, _parts(arch)))
+
+
+def fixes_lengths(arch: Node) -> bool:
+    """Whether the lengths before all of these activations are the same for all inputs, because a layer that fixes
+    them stands before the first."""
+    for layer in arch.layers if isinstance(arch, Serial) else (arch,):
+        if traits(layer).fixes_length:
+            return True
+        if has_series(layer):
+            return False
+    return True
 
 
 def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
     """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that."""
     # as plain numbers, by which the choices are remembered
-    found = [jax.tree.map(float, part) for part in _parts(arch) if _is_smooth(part)]
+    found = [jax.tree.map(float, part) for part in _parts(arch) if _follows_lengths(part)]
     lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))
     rest = iter(zip(found, lengths, strict=True))
 
     def choose(part: Any) -> Any:
-        if not _is_smooth(part):
+        if not _follows_lengths(part):
             return part
-        made = _prepared(part, *next(rest))
+        made = _prepare(part, *next(rest))
         return _finer(made) if finer else made
 
-    made: Node = jax.tree.map(choose, arch, is_leaf=_is_smooth)
+    made: Node = jax.tree.map(choose, arch, is_leaf=_follows_lengths)
     return made
 
 
@@ -72,15 +83,15 @@ class Choice(NamedTuple):
     degrees: Parity | None
 
 
-def _prepared(part: Any, plain: Elementwise, length: float) -> Node:
+def _prepare(part: Any, plain: Elementwise, length: float) -> Node:
     """The activation, ready for vectors of up to this length."""
     choice = None if function_of(plain).kinks else choice_for(plain, length)
     if choice is not None:
         return Expanded(part, *choice)
-    if isinstance(plain, Smooth) and form_of(plain, Float64()) is not None:
+    if form_of(plain, Float64()) is not None:
         return part
     try:
-        return integrated(part, plain, length)
+        return prepare_integrals(part, plain, length)
     except ActivationRangeError as problem:
         most = max(problem.most, _longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None
@@ -91,12 +102,17 @@ def _finer(made: Any) -> Node:
     if isinstance(made, Expanded):
         return dataclasses.replace(made, terms=2 * made.terms, degrees=None)
     if isinstance(made, Integrated):
-        return dataclasses.replace(made, table=(), levels=made.levels + 1)
+        return dataclasses.replace(made, table=(), grading=made.grading._replace(fineness=2))
     return made
 
 
 def choice_for(layer: Elementwise, length: float) -> Choice | None:
-    """The least choice that suffices for vectors of up to this length, if there is one."""
+    """The least choice that suffices for vectors of up to this length, if there is one.
+
+    >>> from lnkernel import Tanh
+    >>> choice_for(Tanh(), 1.0)    # 27 coefficients for the odd ones, and none for the even
+    Choice(terms=256, degrees=(-1, 26))
+    """
     return _choice(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
 
 
@@ -112,27 +128,33 @@ def _longest_series(layer: Elementwise, length: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _choice(layer: Elementwise, step: int) -> Choice | None:
-    x, weights = nodes_and_weights(KNOWN)
-    with jax.enable_x64(True):
+    found = (_choice_of(known, layer, step) for known in KNOWN)
+    return next((choice for choice in found if choice is not None), None)
+
+
+def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
+    """The least that suffices, up to half of the Hermite polynomials that are known."""
+    x, weights = nodes_and_weights(known)
+    with jax.enable_x64(True), np.errstate(all="ignore"):
         phi = function_of(layer)
-        values = np.asarray(phi.rest(jnp.asarray(2.0 ** (step / STEPS) * x)))
+        values = np.asarray(phi.rest(2.0 ** (step / STEPS) * x))
         start = float(phi.at_zero)
     if not np.isfinite(values).all():
         return None
     a = values @ weights
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
-    terms = next((n for n in CHOICES if left[n] < ENOUGH), None)
+    terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)
     return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])))
 
 
-def _is_smooth(part: Any) -> bool:
-    return isinstance(part, Smooth | Piecewise)
+def _follows_lengths(part: Any) -> bool:
+    return isinstance(part, Elementwise) and traits(part).follows_lengths
 
 
 def _parts(arch: Node) -> list[Any]:
     """In the order of the data, which is that of the tree."""
-    return jax.tree.leaves(arch, is_leaf=_is_smooth)
+    return jax.tree.leaves(arch, is_leaf=_follows_lengths)
 
 
 def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
@@ -145,7 +167,7 @@ def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
 
 def _lengths(arch: Node, x: np.ndarray) -> list[float]:
     """The largest length before each of these activations, in the order of the data."""
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), np.errstate(all="ignore"):
         num = Probe(needs_range(arch))
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
         centred = raw
@@ -155,7 +177,7 @@ def _lengths(arch: Node, x: np.ndarray) -> list[float]:
     return num.lengths
 
 
-class Probe(Float64):
+class Probe(EagerFloat64):
     """float64 that follows single inputs, and notes how long they are before each activation."""
 
     def __init__(self, with_range: bool):
@@ -164,29 +186,30 @@ class Probe(Float64):
 
 
 @graded_quadrature.register
-def _(num: Probe, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
-    return _followed(num, layer, cov)
+def _(num: Probe, layer: Elementwise, cov: Covariance, grading: Grading, table: Table) -> Dual:
+    return _follow(num, layer, cov)
 
 
-@hermite_series.register
+@expectations.register
 def _(
     num: Probe, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
 ) -> Dual:
-    return _followed(num, layer, cov)
+    return _follow(num, layer, cov)
 
 
-def _followed(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
+def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     """Lengths and means, roughly."""
-    r = jnp.maximum(num.sqrt(cov.first.q), SHORTEST)
-    num.lengths.append(float(jnp.max(r)))
+    r = np.maximum(num.sqrt(cov.first.q), SHORTEST)
+    num.lengths.append(float(np.max(r)))
     x, weights = nodes_and_weights(2)
     phi, density = function_of(layer), weights[:, 0]
-    values = phi(jnp.minimum(r, 1e6)[..., None] * x)
-    square, mean = jnp.square(values) @ density, values @ density
+    # longer ones are refused, but by closed forms
+    values = phi(np.minimum(r, LONGEST)[..., None] * x)
+    square, mean = np.square(values) @ density, values @ density
     length = Length(square)
     total = Covariance(length, length, cov.w, cov.z, cov.c, cov.e)
-    rest = Length(jnp.maximum(square - jnp.square(mean), 1e-300))
-    share = mean / jnp.sqrt(square)
+    rest = Length(np.maximum(square - np.square(mean), 1e-300))
+    share = mean / np.sqrt(square)
     return Dual(
         total,
         Mean(share, share, cov.e),

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from lnkernel.arch.activate import Activate, apply_to_each
-from lnkernel.arch.elementwise import Elementwise
+from lnkernel.arch.node import Node
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.smooth import (
     Cos,
@@ -30,19 +31,22 @@ from lnkernel.arch.smooth import (
 )
 from lnkernel.check import known, known_zero
 from lnkernel.errors import ArchitectureError
+from lnkernel.evaluate.float64 import namespace
 
 
 class Function(NamedTuple):
     """phi(u) = at_zero + rest(u).
 
     Between its kinks it is analytic, near a kink and near 0 within a distance of about `scale`, and elsewhere
-    within a distance that grows in proportion; a `scale` of inf says that it is a polynomial there.
+    within a distance that grows in proportion; a `scale` of inf says that it is a polynomial there. Panels whose
+    ends are in this `ratio` resolve it: the smaller, the closer its singularities are to the real line far out.
     """
 
     at_zero: Any
     rest: Callable[[Array], Array]
     kinks: tuple[Any, ...] = ()
     scale: Any = 1.0
+    ratio: float = 4.0
     derivative: Callable[[Array], Array] | None = None  # None: as JAX finds it
 
     def __call__(self, u: Array) -> Array:
@@ -52,8 +56,9 @@ class Function(NamedTuple):
         """phi - phi(0) and phi'."""
         if self.derivative is not None:
             return self.rest(u), self.derivative(u)
-        value, slope = jax.jvp(self.rest, (u,), (jnp.ones_like(u),))
-        return value, slope
+        u_jax = jnp.asarray(u)
+        value, slope = jax.jvp(self.rest, (u_jax,), (jnp.ones_like(u_jax),))
+        return _like(u, value), _like(u, slope)
 
     @property
     def vanishes(self) -> bool:
@@ -62,8 +67,8 @@ class Function(NamedTuple):
 
 
 @singledispatch
-def function_of(layer: Elementwise) -> Function:
-    """The function that an activation is, of JAX arrays."""
+def function_of(layer: Node) -> Function:
+    """The function that an activation is, of arrays of NumPy or JAX."""
     raise ArchitectureError(
         type(layer).__name__,
         "",
@@ -74,49 +79,78 @@ def function_of(layer: Elementwise) -> Function:
 
 @function_of.register
 def _(layer: Erf) -> Function:
-    return Function(0.0, jax.scipy.special.erf)
+    return Function(
+        0.0,
+        lambda u: _special(u).erf(u),
+        derivative=lambda u: 2 / math.sqrt(math.pi) * namespace.of(u).exp(-u * u),
+    )
 
 
 @function_of.register
 def _(layer: Gelu) -> Function:
     if layer.approximate:
-        scale = math.sqrt(2 / math.pi)
-        return Function(
-            0.0, lambda u: 0.5 * u * (1 + jnp.tanh(scale * (u + 0.044715 * (u * u * u))))
-        )
-    return Function(0.0, lambda u: 0.5 * u * jax.scipy.special.erfc(-u * math.sqrt(0.5)))
+        factor = math.sqrt(2 / math.pi)
+
+        def rest(u: Array) -> Array:
+            return 0.5 * u * (1 + _tanh(factor * (u + 0.044715 * (u * u * u))))
+
+        def derivative(u: Array) -> Array:
+            inner = factor * (u + 0.044715 * (u * u * u))
+            slope = factor * (1 + 3 * 0.044715 * (u * u))
+            return 0.5 * (1 + _tanh(inner)) + 0.5 * u * (_sech_square(inner) * slope)
+
+        # Its poles at a + ib lie on b² = 7.46 + a²/3, where the cubic is imaginary: not above 0 alone.
+        return Function(0.0, rest, scale=2.0, ratio=2.0, derivative=derivative)
+    return Function(
+        0.0,
+        lambda u: u * normal_below(u),
+        derivative=lambda u: normal_below(u) + u * density(u),
+    )
 
 
 @function_of.register
 def _(layer: Silu) -> Function:
-    return Function(0.0, lambda u: u * jax.nn.sigmoid(layer.beta * u), scale=_width(layer.beta))
+    def derivative(u: Array) -> Array:
+        v, expit = layer.beta * u, _special(u).expit
+        return expit(v) * (1 + v * expit(-v))
+
+    return Function(
+        0.0,
+        lambda u: u * _special(u).expit(layer.beta * u),
+        scale=_width(layer.beta),
+        derivative=derivative,
+    )
 
 
 @function_of.register
 def _(layer: Tanh) -> Function:
-    return Function(0.0, jnp.tanh)
+    return Function(0.0, _tanh, derivative=_sech_square)
 
 
 @function_of.register
 def _(layer: Sigmoid) -> Function:
-    return Function(0.5, lambda u: 0.5 * jnp.tanh(0.5 * u))
+    return Function(
+        0.5, lambda u: 0.5 * _tanh(0.5 * u), derivative=lambda u: 0.25 * _sech_square(0.5 * u)
+    )
 
 
 @function_of.register
 def _(layer: Softplus) -> Function:
-    """log((1 + e^v)/2) = v/2 + log cosh(v/2)."""
+    """log((1 + e^v)/2) = v/2 + log cosh(v/2); far out without the difference of large numbers."""
 
     def rest(u: Array) -> Array:
-        half = 0.5 * layer.beta * u
-        size = jnp.abs(half)
-        log_cosh = jnp.where(
-            size < 0.5,
-            jnp.log1p(2 * jnp.square(jnp.sinh(0.5 * half))),
-            size + jnp.log1p(jnp.exp(-2 * size)) - math.log(2),
-        )
-        return (half + log_cosh) / layer.beta
+        half, xp = 0.5 * layer.beta * u, namespace.of(u)
+        size = xp.abs(half)
+        near = half + xp.log1p(2 * xp.square(xp.sinh(0.5 * half)))
+        far = (half + size) + (xp.log1p(xp.exp(-2 * size)) - math.log(2))
+        return xp.where(size < 0.5, near, far) / layer.beta
 
-    return Function(math.log(2) / layer.beta, rest, scale=_width(layer.beta))
+    return Function(
+        math.log(2) / layer.beta,
+        rest,
+        scale=_width(layer.beta),
+        derivative=lambda u: _special(u).expit(layer.beta * u),
+    )
 
 
 @function_of.register
@@ -124,20 +158,62 @@ def _(layer: Sin) -> Function:
     """sin(v + c) - sin c = 2 cos(v/2 + c) sin(v/2)."""
 
     def rest(u: Array) -> Array:
-        half = 0.5 * layer.omega * u
-        return 2 * jnp.cos(half + layer.phase) * jnp.sin(half)
+        half, xp = 0.5 * layer.omega * u, namespace.of(u)
+        return 2 * xp.cos(half + layer.phase) * xp.sin(half)
 
-    return Function(0.0 if known_zero(layer.phase) else jnp.sin(layer.phase), rest)
+    phase = layer.phase
+    return Function(
+        0.0 if known_zero(phase) else namespace.of(phase).sin(phase),
+        rest,
+        derivative=lambda u: layer.omega * namespace.of(u).cos(layer.omega * u + phase),
+    )
 
 
 @function_of.register
 def _(layer: Cos) -> Function:
-    return Function(1.0, lambda u: -2 * jnp.square(jnp.sin(0.5 * layer.omega * u)))
+    return Function(
+        1.0,
+        lambda u: -2 * namespace.of(u).sin(0.5 * layer.omega * u) ** 2,
+        derivative=lambda u: -layer.omega * namespace.of(u).sin(layer.omega * u),
+    )
 
 
 @function_of.register
 def _(layer: Gaussian) -> Function:
-    return Function(1.0, lambda u: jnp.expm1(-u * u))
+    return Function(
+        1.0,
+        lambda u: namespace.of(u).expm1(-u * u),
+        derivative=lambda u: -2 * u * namespace.of(u).exp(-u * u),
+    )
+
+
+def _tanh(u: Array) -> Array:
+    return namespace.of(u).tanh(u)
+
+
+def _sech_square(u: Array) -> Array:
+    r"""$1/\cosh^2$, of which nothing cancels or overflows."""
+    xp = namespace.of(u)
+    once = xp.exp(-2 * xp.abs(u))
+    return 4 * once / (1 + once) ** 2
+
+
+def normal_below(u: Array) -> Array:
+    """The probability that a unit Gaussian is below u."""
+    return 0.5 * _special(u).erfc(-u * math.sqrt(0.5))
+
+
+def density(u: Array) -> Array:
+    """That of a unit Gaussian."""
+    return namespace.of(u).exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
+
+
+def _special(u: Array) -> Any:
+    if namespace.of(u) is not np:
+        return jax.scipy.special
+    from scipy import special  # takes a while to import
+
+    return special
 
 
 def _width(beta: Any) -> Any:
@@ -150,19 +226,34 @@ def _width(beta: Any) -> Any:
 
 @function_of.register
 def _(layer: Elu) -> Function:
-    return Function(0.0, lambda u: _exponential_unit(layer.alpha, u), (0.0,), scale=4.0)
+    return Function(
+        0.0,
+        lambda u: _exponential_unit(layer.alpha, u),
+        (0.0,),
+        scale=4.0,
+        derivative=lambda u: _exponential_slope(layer.alpha, u),
+    )
 
 
 @function_of.register
 def _(layer: Selu) -> Function:
     return Function(
-        0.0, lambda u: layer.scale * _exponential_unit(layer.alpha, u), (0.0,), scale=4.0
+        0.0,
+        lambda u: layer.scale * _exponential_unit(layer.alpha, u),
+        (0.0,),
+        scale=4.0,
+        derivative=lambda u: layer.scale * _exponential_slope(layer.alpha, u),
     )
 
 
 def _exponential_unit(alpha: Any, u: Array) -> Array:
-    below = u <= 0
-    return jnp.where(below, alpha * jnp.expm1(jnp.where(below, u, 0.0)), u)
+    below, xp = u <= 0, namespace.of(u)
+    return xp.where(below, alpha * xp.expm1(xp.where(below, u, 0.0)), u)
+
+
+def _exponential_slope(alpha: Any, u: Array) -> Array:
+    below, xp = u <= 0, namespace.of(u)
+    return xp.where(below, alpha * xp.exp(xp.where(below, u, 0.0)), 1.0)
 
 
 @function_of.register
@@ -170,13 +261,20 @@ def _(layer: Clip) -> Function:
     """Shifted by phi(0), the bounds are those of the difference."""
     start: Any = 0.0
     if not (known(layer.low) and known(layer.high) and layer.low <= 0 <= layer.high):
-        start = jnp.clip(0.0, layer.low, layer.high)
+        start = namespace.of(layer.low, layer.high).clip(0.0, layer.low, layer.high)
     rest = partial(_between, low=layer.low, high=layer.high, start=start)
-    return Function(start, rest, (layer.low, layer.high), scale=math.inf)
+    return Function(
+        start,
+        rest,
+        (layer.low, layer.high),
+        scale=math.inf,
+        derivative=lambda u: namespace.of(u).where((u > layer.low) & (u < layer.high), 1.0, 0.0),
+    )
 
 
 def _between(u: Array, low: Any, high: Any, start: Any) -> Array:
-    return jnp.where(u < low, low - start, jnp.where(u > high, high - start, u - start))
+    xp = namespace.of(u)
+    return xp.where(u < low, low - start, xp.where(u > high, high - start, u - start))
 
 
 @function_of.register
@@ -186,7 +284,15 @@ def _(layer: Activate) -> Function:
     given = layer.derivative
     return Function(
         start,
-        lambda u: apply_to_each(layer.fn, u) - start,
+        lambda u: _like(u, apply_to_each(layer.fn, jnp.asarray(u)) - start),
         layer.kinks,
-        derivative=None if given is None else partial(apply_to_each, given),
+        derivative=None
+        if given is None
+        else lambda u: _like(u, apply_to_each(given, jnp.asarray(u))),
     )
+
+
+def _like(u: Array, value: Array) -> Array:
+    """The value of a function of the user's, as an array of the argument's kind."""
+    made: Array = namespace.of(u).asarray(value)
+    return made

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-from jax import Array, lax
+import numpy as np
+from jax import Array
 
 from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide, total
+from lnkernel.evaluate.float64.namespace import constant
 from lnkernel.evaluate.float64.precise import Precise, as_precise, two_to
 from lnkernel.evaluate.float64.projection import centred, project
 from lnkernel.types import Array as AnyArray
@@ -47,19 +48,20 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
 
     `with_range` gives squared lengths twice the digits and an exponent of their own.
     """
-    _, exponent = jnp.frexp(lax.stop_gradient(jnp.max(jnp.abs(x), axis=1)))
-    scaled = _shifted(jnp.asarray(x), -exponent[:, None])
+    xp = namespace.of(x)
+    _, exponent = xp.frexp(constant(xp.max(xp.abs(x), axis=1)))
+    scaled = _shifted(xp.asarray(x), -exponent[:, None])
     y = centred(scaled) if centre else scaled
-    square = _square_sum(y) if with_range else as_precise(jnp.sum(y * y, axis=1))
+    square = _square_sum(y) if with_range else as_precise(xp.sum(y * y, axis=1))
     live = square.high > 0
-    norm = jnp.where(live, square.root(), 1.0)
-    unit = jnp.where(live[:, None], y / norm[:, None], 0.0)
-    length = _shifted(jnp.where(live, norm, 0.0), exponent)
+    norm = xp.where(live, square.root(), 1.0)
+    unit = xp.where(live[:, None], y / norm[:, None], 0.0)
+    length = _shifted(xp.where(live, norm, 0.0), exponent)
     # a loop over pairs then reads one coordinate of all points in the order of memory
     spread = 0.5 * unit.T if x.shape[1] <= WRITTEN_OUT else None
     mean_square = _divided(square, x.shape[1])
     if with_range:
-        mean_square = replace(mean_square, exponent=2 * exponent.astype(jnp.int64))
+        mean_square = replace(mean_square, exponent=2 * exponent.astype(np.int64))
     else:
         mean_square = as_precise(_shifted(mean_square.high, 2 * exponent))
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
@@ -71,7 +73,7 @@ def blocks(inputs: Inputs, index: AnyArray, with_difference: bool) -> Inputs:
     kept = kept if with_difference else kept._replace(length=None)
     if inputs.spread is None:
         return take(kept, index)
-    spread = jnp.moveaxis(inputs.spread[:, index], 0, 1)
+    spread = namespace.of(inputs.spread).moveaxis(inputs.spread[:, index], 0, 1)
     return take(kept._replace(unit=None), index)._replace(spread=spread)
 
 
@@ -119,7 +121,7 @@ def quick(
     e = None
     if with_difference:
         r1, r2 = one.length[:, None], two.length[None, :]
-        e = divide(*jnp.broadcast_arrays(r1 - r2, r1 + r2))
+        e = divide(*namespace.of(r1, r2).broadcast_arrays(r1 - r2, r1 + r2))
     limit = delicate_below(dimension)
     delicate = (w < limit) | (z < limit)
     if not all_live:
@@ -140,49 +142,52 @@ def _chain(pairs: list[tuple[Array, Array]]) -> Array:
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
     """Pairs of vectors listed side by side, (k, d) each, with all care."""
-    w, z, e = jax.vmap(partial(_compared, centre=centre))(*map(_without_spread, (one, two)))
+    w, z, e = _compare(one, two, centre)
     first, second = (Length(x.square, x.live) for x in (one, two))
     return _covariance(first, second, w, z, e, all_live)
 
 
 def careful_matrix(one: Inputs, two: Inputs, centre: bool) -> Covariance:
     """All pairs, (n, m), with all care."""
-    row = jax.vmap(partial(_compared, centre=centre), (None, 0))
-    angles = jax.vmap(row, (0, None))(*map(_without_spread, (one, two)))
-    return _assembled(one, two, *angles, all_live=False)
+    rows = jax.tree.map(lambda part: part[:, None], _without_spread(one))
+    columns = jax.tree.map(lambda part: part[None, :], _without_spread(two))
+    return _assembled(one, two, *_compare(rows, columns, centre), all_live=False)
 
 
 def _without_spread(inputs: Inputs) -> Inputs:
     return inputs._replace(spread=None)
 
 
-def _compared(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Array]:
-    """w, z and e of one pair of vectors, (d,) each."""
-    cosine = jnp.sum(one.unit * two.unit)
+def _compare(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Array]:
+    """w, z and e of pairs of vectors, (..., d) each."""
+    xp = namespace.of(one.unit, two.unit)
+    cosine = xp.sum(one.unit * two.unit, axis=-1)
     acute = cosine >= 0
     shift = two.exponent - one.exponent
-    similar = jnp.abs(shift) <= 2
-    f = jnp.where(acute, 1.0, -1.0) * two_to(jnp.where(similar, shift, 0))
+    similar = xp.abs(shift) <= 2
+    f = xp.where(acute, 1.0, -1.0) * two_to(xp.where(similar, shift, 0))
     rest, excess = project(one.scaled, two.scaled, f, centre)
 
-    near = jnp.abs(cosine) > 0.5
+    near = xp.abs(cosine) > 0.5
     norm1, norm2 = (
-        jnp.sum(v * v) for v in ((centred(x.scaled) if centre else x.scaled) for x in (one, two))
+        xp.sum(v * v, axis=-1)
+        for v in ((centred(x.scaled) if centre else x.scaled) for x in (one, two))
     )
-    sine = jnp.sum(rest * rest) / jnp.where(norm2 > 0, norm2, 1.0)
-    sine = jnp.where(near & (sine < 1), sine, 0.0)
-    m = jnp.where(near, sine / (2 * (1 + jnp.sqrt(1 - sine))), 0.5 * (1 - jnp.abs(cosine)))
-    w, z = jnp.where(acute, m, 1 - m), jnp.where(acute, 1 - m, m)
+    square = xp.sum(rest * rest, axis=-1)
+    sine = square / xp.where(norm2 > 0, norm2, 1.0)
+    sine = xp.where(near & (sine < 1), sine, 0.0)
+    m = xp.where(near, sine / (2 * (1 + xp.sqrt(1 - sine))), 0.5 * (1 - xp.abs(cosine)))
+    w, z = xp.where(acute, m, 1 - m), xp.where(acute, 1 - m, m)
 
     # (r2/r1)^2 - 1 where the lengths are similar: y = lambda x + rest, by Pythagoras
     both = one.live & two.live
     use = similar & both
-    growth = excess * (2 + excess) + f * f * jnp.sum(rest * rest) / jnp.where(norm1 > 0, norm1, 1.0)
-    growth = jnp.where(use, growth, 0.0)
-    stretch = 1 + jnp.sqrt(jnp.where(growth > -1, 1 + growth, 1.0))
+    growth = excess * (2 + excess) + f * f * square / xp.where(norm1 > 0, norm1, 1.0)
+    growth = xp.where(use, growth, 0.0)
+    stretch = 1 + xp.sqrt(xp.where(growth > -1, 1 + growth, 1.0))
     long = one.length + two.length
-    apart = (one.length - two.length) / jnp.where(long > 0, long, 1.0)
-    return w, z, jnp.where(use, -growth / (stretch * stretch), apart)
+    apart = (one.length - two.length) / xp.where(long > 0, long, 1.0)
+    return w, z, xp.where(use, -growth / (stretch * stretch), apart)
 
 
 def _assembled(
@@ -203,22 +208,23 @@ def _covariance(
         # a zero vector has no direction: a right angle to everything but zero is the symmetric
         # choice; zero and zero are one and the same
         both, neither = first.live & second.live, ~(first.live | second.live)
-        w = jnp.where(both, w, jnp.where(neither, 0.0, 0.5))
-        z = jnp.where(both, z, jnp.where(neither, 1.0, 0.5))
+        xp = namespace.of(w)
+        w = xp.where(both, w, xp.where(neither, 0.0, 0.5))
+        z = xp.where(both, z, xp.where(neither, 1.0, 0.5))
     return Covariance(first, second, w, z, z - w, e)
 
 
 def itself(inputs: Inputs, all_live: bool) -> Covariance:
     """Every input with itself, (n,)."""
     length = Length(inputs.square) if all_live else Length(inputs.square, inputs.live)
-    zero = jnp.zeros_like(inputs.length)
+    zero = namespace.of(inputs.length).zeros_like(inputs.length)
     return Covariance(length, length, zero, zero + 1, zero + 1, zero)
 
 
 def _square_sum(x: Array) -> Precise:
     """The sum of the squares of each row, joined in pairs."""
     width = 1 << (x.shape[1] - 1).bit_length()
-    squares = as_precise(jnp.pad(x, ((0, 0), (0, width - x.shape[1]))))
+    squares = as_precise(namespace.of(x).pad(x, ((0, 0), (0, width - x.shape[1]))))
     squares = squares * squares
     while squares.high.shape[1] > 1:
         left, right = (_every_second(squares, start) for start in (0, 1))
@@ -233,7 +239,7 @@ def _every_second(x: Precise, start: int) -> Precise:
 def _divided(x: Precise, number: int) -> Precise:
     high = x.high / number
     rest = x + as_precise(high) * -number
-    return Precise(high, lax.stop_gradient(rest.high + rest.low) / number)
+    return Precise(high, constant(rest.high + rest.low) / number)
 
 
 def _shifted(x: Array, exponent: Array) -> Array:

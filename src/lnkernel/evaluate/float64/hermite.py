@@ -24,14 +24,14 @@ from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
-from lnkernel.calculus.series import hermite_series
+from lnkernel.calculus.series import expectations
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.check import known_zero
-from lnkernel.evaluate.float64 import closed
+from lnkernel.evaluate.float64 import closed, namespace
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.gaps import with_gap
-from lnkernel.evaluate.float64.hermite_tables import Parity, tabulated
+from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
+from lnkernel.evaluate.float64.hermite_tables import Parity, dual_by_tables
 from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
@@ -71,31 +71,34 @@ class Features(NamedTuple):
 def features(layer: Smooth, length: Array, terms: int) -> Features:
     """For an even number of terms."""
     x, weights = nodes_and_weights(terms + 2)
-    phi = function_of(layer)
+    phi, xp = function_of(layer), namespace.of(length)
+    values = phi.rest(length[..., None] * x)
     # at full precision: CPUs do it anyway, accelerators would round
-    a = jnp.matmul(phi.rest(length[..., None] * x), weights, precision=lax.Precision.HIGHEST)
+    highest = {"precision": lax.Precision.HIGHEST} if xp is jnp else {}
+    a = xp.matmul(values, weights, **highest)
     n = np.arange(terms)
     euler = n * a[..., :terms] + np.sqrt((n + 1.0) * (n + 2.0)) * a[..., 2:]
-    a = a[..., :terms].at[..., 0].add(phi.at_zero)
-    square = jnp.sum(a * a, axis=-1)
+    a = a[..., :terms] + phi.at_zero * (n == 0)
+    square = (a * a).sum(axis=-1)
     # What the last terms say of those left out, which fall like exp(-c sqrt(n)) at the slowest: no number rather
     # than a wrong one, inside a program.
-    left = terms * jnp.sum(jnp.square(a[..., -2:]), axis=-1) * (math.sqrt(terms) / 2)
-    size = jnp.where(left < NEGLIGIBLE * square, jnp.sqrt(square), jnp.nan)
-    rest = jnp.sqrt(jnp.sum(a[..., 1:] * a[..., 1:], axis=-1) / square)
-    unit, euler = (jnp.moveaxis(v / size[..., None], -1, 0) for v in (a, euler))
+    left = terms * xp.square(a[..., -2:]).sum(axis=-1) * (math.sqrt(terms) / 2)
+    # divided, since XLA takes numbers below 2e-308 for 0
+    size = xp.where(left / square < NEGLIGIBLE, xp.sqrt(square), xp.nan)
+    rest = xp.sqrt((a[..., 1:] * a[..., 1:]).sum(axis=-1) / square)
+    unit, euler = (xp.moveaxis(v / size[..., None], -1, 0) for v in (a, euler))
     return Features(unit, euler, size, rest)
 
 
-@hermite_series.register
+@expectations.register
 def _(
     num: Float64, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
 ) -> Dual:
-    r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
+    r1, r2 = (num.xp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
     phi = function_of(layer)
-    if degrees is not None and known_zero(cov.e) and jnp.ndim(r1) == 0:
+    if degrees is not None and known_zero(cov.e) and np.ndim(r1) == 0:
         one = features(layer, r1, terms)
-        made = tabulated(one.unit, one.euler, one.size, cov, degrees, phi.vanishes)
+        made = dual_by_tables(one.unit, one.euler, one.size, cov, degrees, phi.vanishes)
         return made._replace(derivative=lambda: (made.slope, one.size / r1, one.size / r1))
     form = form_of(layer, num)
     if form is not None:
@@ -106,20 +109,20 @@ def _(
     series, angles = _sum_quickly(one, two, cov) if num.quick else _sum_carefully(one, two, cov)
     alive = (cov.first.live, cov.second.live) if phi.vanishes else (True, True)
     first, second = (
-        Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
+        Length(side.size * side.size, live).masked(num, side.size * side.size)
         for side, live in zip((one, two), alive, strict=True)
     )
     rest1, rest2 = (
-        Length(side.q * jnp.square(one_side.rest), old.live)
+        Length(side.q * (one_side.rest * one_side.rest), old.live)
         for side, one_side, old in (
             (first, one, cov.first),
             (second, two, cov.second),
         )
     )
-    means, differs = (one.unit[0], two.unit[0]), [jnp.abs(x.unit[0]) * x.size for x in (one, two)]
+    means, differs = (one.unit[0], two.unit[0]), [abs(x.unit[0]) * x.size for x in (one, two)]
     return Dual(
-        total=Covariance(first, second, *angles.total, _difference(one.size, two.size)),
-        mean=Mean(*means, _difference(*differs), Both(one.rest, two.rest)),
+        total=Covariance(first, second, *angles.total, relative_difference(one.size, two.size)),
+        mean=Mean(*means, relative_difference(*differs), Both(one.rest, two.rest)),
         slope=series.slope,
         euler=series.euler,
         derivative=lambda: (series.slope, one.size / r1, two.size / r2),
@@ -127,14 +130,9 @@ def _(
             rest1,
             rest2,
             *angles.centred,
-            _difference(*(x.size * x.rest for x in (one, two))),
+            relative_difference(*(x.size * x.rest for x in (one, two))),
         ),
     )
-
-
-def _difference(one: Array, two: Array) -> Array:
-    long = one + two
-    return jnp.where(long > 0, (one - two) / jnp.where(long > 0, long, 1.0), 0.0)
 
 
 class Series(NamedTuple):
@@ -165,8 +163,8 @@ class Angles(NamedTuple):
 
 def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
     """The angles from their cosines; NaN where too few digits would be left of a small one."""
-    c, shape = _pairs(one, two, jnp.asarray(cov.c))
-    zero = jnp.zeros(shape)
+    c, shape = _pairs(one, two, cov.c)
+    zero = namespace.of(c).zeros(shape)
 
     def step(carry: Any, block: Any) -> tuple[Any, None]:
         series, power, before = carry
@@ -181,17 +179,18 @@ def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series,
         return (series, power, before), None
 
     start = Series(zero, zero, zero), zero + 1, zero
-    (series, *_), _ = lax.scan(step, start, _blocks(one, two))
+    (series, *_), _ = _scan(step, start, _blocks(one, two))
     centred = (series.cosine - one.unit[0] * two.unit[0]) / (one.rest * two.rest)
     return series, Angles(*(with_gap(cosine) for cosine in (series.cosine, centred)))
 
 
 def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
     """To the last digits of all angles; two polynomials at a time, an even and an odd one."""
-    c, shape = _pairs(one, two, jnp.asarray(cov.c))
-    w, z = (jnp.broadcast_to(jnp.asarray(v, jnp.float64), shape) for v in (cov.w, cov.z))
+    c, shape = _pairs(one, two, cov.c)
+    xp = namespace.of(c)
+    w, z = (xp.broadcast_to(xp.asarray(v, np.float64), shape) for v in (cov.w, cov.z))
     turn = 4 * (w * z)  # 1 - rho²
-    zero = jnp.zeros(shape)
+    zero = xp.zeros(shape)
     rest1, rest2 = one.rest, two.rest
 
     def step(carry: Any, block: Any) -> tuple[Any, None]:
@@ -204,14 +203,14 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
                 series.slope + (n * product * before + m * product2 * power),
                 series.euler + (g * h * power + g2 * h2 * power2),
             )
-            inside = jnp.where(n > 0, 1.0, 0.0)  # the constant polynomial is the mean
+            inside = xp.where(n > 0, 1.0, 0.0)  # the constant polynomial is the mean
             p, q = a * rest2, b * rest1
-            together = jnp.square(a2 - b2), jnp.square(a2 * rest2 - b2 * rest1)
+            together = xp.square(a2 - b2), xp.square(a2 * rest2 - b2 * rest1)
             gaps = Gaps(
-                gaps.apart + jnp.square(a - b) + together[0],
-                gaps.turned + jnp.square(a + b) + together[0],
-                gaps.apart_centred + inside * jnp.square(p - q) + together[1],
-                gaps.turned_centred + inside * jnp.square(p + q) + together[1],
+                gaps.apart + xp.square(a - b) + together[0],
+                gaps.turned + xp.square(a + b) + together[0],
+                gaps.apart_centred + inside * xp.square(p - q) + together[1],
+                gaps.turned_centred + inside * xp.square(p + q) + together[1],
                 gaps.near + (product * even + product2 * odd),
                 gaps.far + (product2 * odd_far - product * even),
             )
@@ -220,7 +219,7 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
         return (series, gaps, power, before, even, odd, odd_far), None
 
     start = Series(zero, zero, zero), Gaps(*[zero] * 6), zero + 1, zero, zero, 2 * w, 2 * z
-    (series, gaps, *_), _ = lax.scan(step, start, _blocks(one, two))
+    (series, gaps, *_), _ = _scan(step, start, _blocks(one, two))
     both = rest1 * rest2
     w2, z2 = 0.25 * gaps.apart + 0.5 * gaps.near, 0.25 * gaps.turned + 0.5 * gaps.far
     # the unit vectors without their means are a/rest1 and b/rest2
@@ -229,15 +228,24 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
     return series, Angles((w2, z2, series.cosine), (w3, z3, z3 - w3))
 
 
-def _pairs(one: Features, two: Features, c: Array) -> tuple[Array, tuple[int, ...]]:
-    shape = jnp.broadcast_shapes(c.shape, one.size.shape, two.size.shape)
-    return jnp.broadcast_to(c, shape), shape
+def _scan(step: Any, carry: Any, blocks: tuple[Any, ...]) -> tuple[Any, None]:
+    if namespace.of(*blocks[1:]) is jnp:
+        return lax.scan(step, carry, blocks)
+    for block in zip(*blocks, strict=True):
+        carry, _ = step(carry, block)
+    return carry, None
 
 
-def _blocks(one: Features, two: Features) -> tuple[Array, ...]:
+def _pairs(one: Features, two: Features, c: Any) -> tuple[Array, tuple[int, ...]]:
+    xp = namespace.of(one.size, two.size, c)
+    shape = np.broadcast_shapes(np.shape(c), one.size.shape, two.size.shape)
+    return xp.broadcast_to(xp.asarray(c), shape), shape
+
+
+def _blocks(one: Features, two: Features) -> tuple[Any, ...]:
     """What a scan goes through, BLOCK polynomials in each step."""
     parts = (one.unit, two.unit, one.euler, two.euler)
-    count = jnp.arange(len(one.unit), dtype=jnp.float64).reshape(-1, BLOCK)
+    count = np.arange(len(one.unit), dtype=np.float64).reshape(-1, BLOCK)
     return count, *(v.reshape(-1, BLOCK, *v.shape[1:]) for v in parts)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.polynomial.chebyshev import cheb2poly
@@ -25,6 +24,7 @@ from lnkernel.calculus.arithmetic import Number
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
+from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import chebyshev, polynomial
 
 Parity = tuple[int, int]  # a number for the even Hermite polynomials, and one for the odd ones
@@ -96,21 +96,20 @@ def _sums(square: Array, euler: Array, parity: int, degree: int, y: Array) -> Su
     if degree == NONE:
         return Sums(0.0, 0.0, 0.0)
     parts = square[parity::2], square[parity::2], euler[parity::2]
+    # float64 on every machine, which a product of matrices is not
     tables = (
-        jnp.sum(
-            table * part, axis=1
-        )  # float64 on every machine, which a product of matrices is not
+        (table * part).sum(axis=1)
         for table, part in zip(bases(len(square), parity, degree), parts, strict=True)
     )
-    return Sums(*(_evaluated(table, y) for table in tables))
+    return Sums(*(_evaluate(table, y) for table in tables))
 
 
-def _evaluated(coefficients: Array, y: Array) -> Array:
+def _evaluate(coefficients: Array, y: Array) -> Array:
     """The sum of c_k T_k(y)."""
     degree = len(coefficients) - 1
     if degree > MONOMIAL:
         return chebyshev(coefficients, y)
-    powers = jnp.sum(_to_powers(degree) * coefficients, axis=1)
+    powers = (_to_powers(degree) * coefficients).sum(axis=1)
     return polynomial(tuple(powers), y)
 
 
@@ -121,7 +120,7 @@ def _to_powers(degree: int) -> np.ndarray:
     return np.stack([np.pad(c, (0, degree + 1 - len(c))) for c in columns], axis=1)
 
 
-def tabulated(
+def dual_by_tables(
     unit: Array, euler: Array, size: Array, cov: Covariance, degrees: Parity, vanishes: bool
 ) -> Dual:
     """The dual at pairs whose lengths are one and the same number, from the features a_n/|a| and those
@@ -131,7 +130,7 @@ def tabulated(
     even, odd = (
         _sums(square, euler * euler, parity, degree, y) for parity, degree in enumerate(degrees)
     )
-    odd_share, even_share = jnp.sum(square[1::2]), jnp.sum(square[2::2])  # that without the mean
+    odd_share, even_share = square[1::2].sum(), square[2::2].sum()  # that without the mean
     turned = 2 * (even.gap + c * odd.gap)
 
     def angle(least: Array, whole: Array | float) -> tuple[Array, Array, Array]:
@@ -140,7 +139,7 @@ def tabulated(
         return near, far, far - near
 
     rest = odd_share + even_share
-    length, share, left = Length(jnp.square(size)), unit[0], jnp.sqrt(rest)
+    length, share, left = Length(size * size), unit[0], namespace.of(rest).sqrt(rest)
     centred = Length(length.q * rest)
     return Dual(
         total=Covariance(length, length, *angle(square[0] + even_share, 1.0), 0.0),

@@ -6,7 +6,7 @@ from typing import Any
 
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import Node
-from lnkernel.calculus.quadrature import Integrated
+from lnkernel.calculus.quadrature import Grading, Integrated
 from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.panels import levels_for
@@ -16,11 +16,11 @@ from lnkernel.evaluate.float64.tabulation import table_of
 MARGIN = 1.1  # the lengths are known roughly
 
 
-def integrated(part: Any, plain: Elementwise, length: float) -> Node:
+def prepare_integrals(part: Any, plain: Elementwise, length: float) -> Node:
     """`part`, with what it takes for vectors of up to this length; `plain` is the same with plain numbers."""
     if not length <= LONGEST:
         raise ActivationRangeError(type(plain).__name__, length, LONGEST)
     levels = levels_for(function_of(plain), MARGIN * length)
     demand_resolved(plain, levels, length)
     table = table_of(plain) if length == 1 else ()  # behind a normalisation
-    return Integrated(part, table, levels)
+    return Integrated(part, table, Grading(levels))

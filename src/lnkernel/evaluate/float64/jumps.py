@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import jax.numpy as jnp
 from jax import Array
 
 from lnkernel.calculus.jumps import Turn, turn
@@ -15,5 +14,5 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 def _(num: Float64, w: Array, z: Array) -> Turn:
     root_w, root_z = num.sqrt(w), num.sqrt(z)
     return Turn(
-        *(jnp.arctan2(x, y) * (2 / math.pi) for x, y in ((root_w, root_z), (root_z, root_w)))
+        *(num.xp.arctan2(x, y) * (2 / math.pi) for x, y in ((root_w, root_z), (root_z, root_w)))
     )

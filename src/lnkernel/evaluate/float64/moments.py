@@ -8,20 +8,22 @@ is small, and of $\phi$ less its mean where it is large.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
-from lnkernel.arch.smooth import Cos, Sin, Smooth
+from lnkernel.arch.node import Node
+from lnkernel.arch.smooth import Cos, Sin
+from lnkernel.check import known_zero
+from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.asymptotes import Asymptotes, asymptotes_of
-from lnkernel.evaluate.float64.functions import Function, function_of
+from lnkernel.evaluate.float64.functions import Function, density, function_of, normal_below
+from lnkernel.evaluate.float64.namespace import constant
 
 WIDEST = 13.0  # the normal density there is 8e-38
 NOTHING_LEFT = 40.0  # there it is 0: short inputs do not feel the lines at all
@@ -40,10 +42,10 @@ class Moments(NamedTuple):
     euler: Any
 
 
-Rule = Callable[[Array], Moments]  # of lengths, all above 0
+Rule = Callable[[Any], Moments]  # of lengths, all above 0
 
 
-def moments_of(layer: Smooth, length: float) -> Moments:
+def moments_of(layer: Node, length: float) -> Moments:
     """At one length, as plain numbers.
 
     >>> from lnkernel import Gelu
@@ -53,31 +55,31 @@ def moments_of(layer: Smooth, length: float) -> Moments:
     return Moments(*map(float, moments_at(layer, np.asarray(length, dtype=float))))
 
 
-def moments_at(layer: Smooth, lengths: np.ndarray) -> Moments:
+def moments_at(layer: Node, lengths: np.ndarray) -> Moments:
     """At many lengths, as arrays of NumPy."""
-    with jax.enable_x64(True):
-        return Moments(*map(np.asarray, _at(layer, jnp.asarray(lengths))))
-
-
-@partial(jax.jit, static_argnums=0)
-def _at(layer: Smooth, length: Array) -> Moments:
-    rule = moments_rule(layer)
-    if rule is None:
-        raise ValueError(f"no rule for the moments of {type(layer).__name__}")
-    return rule(length)
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        rule = moments_rule(layer)
+        if rule is None:
+            raise ValueError(f"no rule for the moments of {type(layer).__name__}")
+        return Moments(*map(np.asarray, rule(np.asarray(lengths))))
 
 
 @singledispatch
-def moments_rule(layer: Smooth) -> Rule | None:
+def moments_rule(layer: Node) -> Rule | None:
     """How the moments of an activation follow from the length; None where that is not known."""
     lines = asymptotes_of(layer)
-    return None if lines is None else partial(by_quadrature, function_of(layer), lines)
+    if lines is None:
+        return None
+    phi = function_of(layer)
+    kinks = [kink for kink in phi.kinks if not known_zero(kink)]  # panels end at 0 in any case
+    return partial(by_quadrature, phi, lines, kinks=kinks)
 
 
 @moments_rule.register
 def _(layer: Sin) -> Rule:
-    sine, cosine = (jnp.square(f(jnp.asarray(layer.phase))) for f in (jnp.sin, jnp.cos))
-    return partial(_of_wave, layer.omega, jnp.sin(jnp.asarray(layer.phase)), sine, cosine)
+    xp, phase = namespace.of(layer.phase), layer.phase
+    sine, cosine = (xp.square(f(phase)) for f in (xp.sin, xp.cos))
+    return partial(_of_wave, layer.omega, xp.sin(phase), sine, cosine)
 
 
 @moments_rule.register
@@ -91,14 +93,15 @@ def _of_wave(omega: Any, start: Any, sine: Any, cosine: Any, length: Array) -> M
     With $x = (\omega r)^2$: $E\phi^2 = \frac12(1 - \cos 2c\,e^{-2x})$, written as a sum of positive terms, and so
     are the others.
     """
-    x = jnp.square(omega * length)
-    once, twice, rest, rest2 = jnp.exp(-x), jnp.exp(-2 * x), -jnp.expm1(-x), -jnp.expm1(-2 * x)
+    xp = namespace.of(length, omega)
+    x = xp.square(omega * length)
+    once, twice, rest, rest2 = xp.exp(-x), xp.exp(-2 * x), -xp.expm1(-x), -xp.expm1(-2 * x)
     waves = 0.5 * cosine * (1 + (1 - 4 * x) * twice) + 0.5 * sine * (rest2 + 4 * x * twice)
     return Moments(
-        mean=start * jnp.exp(-0.5 * x),
+        mean=start * xp.exp(-0.5 * x),
         square=sine * twice + 0.5 * rest2,
         variance=0.5 * rest * (2 * cosine * once + rest),
-        slopes=jnp.square(omega) * (cosine * twice + 0.5 * rest2),
+        slopes=(omega * omega) * (cosine * twice + 0.5 * rest2),
         euler=x * waves,
     )
 
@@ -107,12 +110,13 @@ def by_quadrature(
     phi: Function, lines: Asymptotes, length: Array, kinks: Sequence[Any] = ()
 ) -> Moments:
     """For a function that is analytic but for `kinks`, the u at which a derivative jumps."""
-    reach = lax.stop_gradient(lines.reach / length)
-    x, weights = _nodes(jnp.minimum(WIDEST, reach), [jnp.abs(kink) / length for kink in kinks])
-    cut = jnp.minimum(NOTHING_LEFT, reach)
-    u = length[..., None] * jnp.stack([x, -x])  # both sides
-    rest, slopes = jax.jvp(phi.rest, (u,), (jnp.ones_like(u),))
-    start = jnp.where(length < 1, phi.at_zero, 0.0)  # what is taken off phi
+    xp = namespace.of(length, lines.reach)
+    reach = constant(lines.reach / length)
+    x, weights = _nodes(xp.minimum(WIDEST, reach), [abs(kink) / length for kink in kinks])
+    cut = xp.minimum(NOTHING_LEFT, reach)
+    u = length[..., None] * xp.stack([x, -x])  # both sides
+    rest, slopes = phi.with_slope(u)
+    start = xp.where(length < 1, phi.at_zero, 0.0)  # what is taken off phi
     values = (phi.at_zero - start)[..., None] + rest
     tails = [
         _Tail(side * line.slope * length, line.level, cut)
@@ -121,20 +125,20 @@ def by_quadrature(
 
     def total(values: Array) -> Array:
         """Both sides at once: what is odd cancels to exactly 0."""
-        return jnp.sum(weights * (values[0] + values[1]), axis=-1)
+        return (weights * (values[0] + values[1])).sum(axis=-1)
 
     shift = total(values) + sum(tail.minus(start).first for tail in tails)
     mean = start + shift
-    variance = total(jnp.square(values - shift[..., None]))
+    variance = total(xp.square(values - shift[..., None]))
     variance = variance + sum(tail.minus(mean).second for tail in tails)
-    steepness = sum(jnp.square(line.slope) for line in (lines.left, lines.right))
+    steepness = sum(line.slope * line.slope for line in (lines.left, lines.right))
     beyond = _Tail(length, 0.0, cut)
     return Moments(
         mean,
-        variance + jnp.square(mean),
+        variance + xp.square(mean),
         variance,
-        total(jnp.square(slopes)) + steepness * beyond.zeroth,
-        total(jnp.square(u * slopes)) + steepness * beyond.second,
+        total(xp.square(slopes)) + steepness * beyond.zeroth,
+        total(xp.square(u * slopes)) + steepness * beyond.second,
     )
 
 
@@ -150,40 +154,37 @@ class _Tail(NamedTuple):
 
     @property
     def zeroth(self) -> Array:
-        return 0.5 * lax.erfc(self.cut * math.sqrt(0.5))
+        return normal_below(-self.cut)
 
     @property
     def first(self) -> Array:
-        return self.rise * _density(self.cut) + self.level * self.zeroth
+        return self.rise * density(self.cut) + self.level * self.zeroth
 
     @property
     def second(self) -> Array:
-        density = _density(self.cut)
-        square = jnp.square(self.rise) * (self.zeroth + self.cut * density)
-        return square + self.level * (2 * self.rise * density + self.level * self.zeroth)
+        end = density(self.cut)
+        square = (self.rise * self.rise) * (self.zeroth + self.cut * end)
+        return square + self.level * (2 * self.rise * end + self.level * self.zeroth)
 
 
 def _nodes(cut: Array, breaks: list[Array]) -> tuple[Array, Array]:
     """Points of (0, cut), and weights with the normal density; panels end at the breaks."""
-    inside = [jnp.minimum(place, cut) for place in breaks]
-    edges = jnp.sort(jnp.stack([jnp.zeros_like(cut), *inside, cut]), axis=0)
-    points, weights = _unit_rule()
+    xp = namespace.of(cut, *breaks)
+    inside = [xp.minimum(place, cut) for place in breaks]
+    edges = xp.sort(xp.stack([xp.zeros_like(cut), *inside, cut]), axis=0)
+    points, weights = unit_rule()
     x, dx = [], []
     for low, high in pairwise(edges):
         width = (high - low)[..., None]
         x.append(low[..., None] + width * points)
         dx.append(width * weights)
-    nodes = jnp.concatenate(x, axis=-1)
-    return nodes, jnp.concatenate(dx, axis=-1) * _density(nodes)
+    nodes = xp.concatenate(x, axis=-1)
+    return nodes, xp.concatenate(dx, axis=-1) * density(nodes)
 
 
-def _unit_rule() -> tuple[np.ndarray, np.ndarray]:
+def unit_rule() -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre on equal panels of (0, 1)."""
     x, weights = np.polynomial.legendre.leggauss(POINTS)
     panel = np.arange(PANELS)[:, None]
     points = (panel + 0.5 * (1 + x)) / PANELS
     return points.ravel(), np.tile(0.5 * weights / PANELS, PANELS)
-
-
-def _density(x: Array) -> Array:
-    return jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)

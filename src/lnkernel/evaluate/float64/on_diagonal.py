@@ -6,11 +6,10 @@ moments at one length are all that is needed.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from lnkernel.arch import Node
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.flow import rows_of
-from lnkernel.arch.smooth import Smooth
+from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
@@ -25,33 +24,40 @@ SHORT = (
 
 
 def knows_diagonal(arch: Node) -> bool:
-    """Whether all analytic activations of a network have moments at every length."""
-    smooth = (layer for _, layer, _ in rows_of(arch) if isinstance(layer, Smooth))
-    return all(moments_rule(layer) is not None for layer in smooth)
+    """Whether all activations that follow the lengths of their inputs have moments at every length."""
+    layers = (layer for _, layer, _ in rows_of(arch) if traits(layer).follows_lengths)
+    return all(moments_rule(layer) is not None for layer in layers)
 
 
-def dual_of_equals(num: Float64, layer: Smooth, cov: Covariance) -> Dual | None:
+def dual_of_equals(num: Float64, layer: Elementwise, cov: Covariance) -> Dual | None:
     """Where both inputs are one and the same; None where the moments are not known."""
     rule = moments_rule(layer)
     if rule is None:
         return None
     r = num.sqrt(cov.first.q)
-    safe = jnp.maximum(r, SHORT)
-    found = rule(safe)
-    if function_of(layer).vanishes:
-        shrunk = jnp.square(r / safe)
-        length = Length(found.square * shrunk, cov.first.live)
-        rest = Length(found.variance * shrunk, cov.first.live)
+    xp = num.xp
+    safe = xp.maximum(r, SHORT)
+    found, shrunk = rule(safe), xp.square(r / safe)
+    phi, live = function_of(layer), cov.first.live
+    if phi.vanishes:
+        length = Length(found.square * shrunk, live)
+        rest = Length(found.variance * shrunk, live)
     else:
-        # phi(0) is left of the whole; but the variance may be as small as r⁴
-        length = Length(found.square)
-        rest = Length(rule(jnp.maximum(r, SHORTEST)).variance, cov.first.live)
-    share, left = found.mean / jnp.sqrt(found.square), jnp.sqrt(found.variance / found.square)
+        # phi(0) is left of the whole; but the variance may be as small as r⁴. Whether phi(0) = 0 after all, as of
+        # a clip it may be, only the program knows.
+        stays = phi.at_zero != 0
+        variance = rule(xp.maximum(r, SHORTEST)).variance
+        square, variance = (
+            xp.where(stays, kept, moment * shrunk)
+            for kept, moment in ((found.square, found.square), (variance, found.variance))
+        )
+        length, rest = Length(square, num.either(live, stays)), Length(variance, live)
+    share, left = found.mean / xp.sqrt(found.square), xp.sqrt(found.variance / found.square)
     angle = cov.w, cov.z, cov.c, cov.e
     return Dual(
         total=Covariance(length, length, *angle),
         mean=Mean(share, share, cov.e, Both(left, left)),
-        slope=jnp.square(safe) * found.slopes / found.square,
+        slope=xp.square(safe) * found.slopes / found.square,
         euler=found.euler / found.square,
         derivative=lambda: (found.slopes,),
         centred=Covariance(rest, rest, *angle),

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from lnkernel.calculus.quadrature import Grading
 from lnkernel.check import known_zero
-from lnkernel.evaluate.float64.functions import Function
+from lnkernel.evaluate.float64.functions import Function, density
 
 REACH = 10.0  # beyond it the Gaussian density is 8e-23
-RATIO = 4.0  # of the distances at which integrals are split
-# With neighbours in the ratio 4 the singularity is 5/3 half-lengths away from the middle of each panel, so
-# that n nodes leave 3^-2n: 5e-16.
+# With neighbours in the ratio 4 a singularity above the centre is 5/3 half-lengths away from the middle of each
+# panel, so that n nodes leave 3^-2n: 5e-16.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 COARSE = np.array(
     [-REACH, -5.0, -2.5, 0.0, 2.5, 5.0, REACH]
@@ -28,10 +28,12 @@ COARSE = np.array(
 
 
 class Marks(NamedTuple):
-    """Where integrals over u are split: at the centres, and at these distances on either side of each."""
+    """Where integrals over u are split: at the centres, and at these distances on either side of each.
+    Those over a unit Gaussian are also split at the `coarse` places."""
 
     centres: Array
     distances: Array
+    coarse: np.ndarray = COARSE
 
     @property
     def all(self) -> Array:
@@ -39,25 +41,28 @@ class Marks(NamedTuple):
         return jnp.ravel(self.centres[:, None] + spread)
 
 
-def marks_of(phi: Function, levels: int) -> Marks:
+def marks_of(phi: Function, grading: Grading) -> Marks:
     """The centres are the kinks, and 0, unless phi is a polynomial but for its kinks."""
     plain = _is_polynomial(phi)
     at_zero = plain or any(known_zero(kink) for kink in phi.kinks)
     centres = phi.kinks if at_zero else (*phi.kinks, 0.0)
-    distances = [] if plain else [phi.scale * RATIO**k for k in range(levels)]
-    return Marks(_array(centres), _array(distances))
+    levels, parts = grading
+    # the panel next to a centre is divided as well
+    powers = [] if plain else [k / parts for k in range(1 - parts, levels * parts)]
+    coarse = np.interp(np.arange(parts * (len(COARSE) - 1) + 1) / parts, range(len(COARSE)), COARSE)
+    return Marks(_array(centres), _array([phi.scale * phi.ratio**k for k in powers]), coarse)
 
 
 def levels_for(phi: Function, length: float) -> int:
     """How many distances it takes to go from `scale` to the end of inputs of this length."""
     if _is_polynomial(phi) or length == 0:
         return 0
-    return max(0, math.ceil(math.log(REACH * length / float(phi.scale), RATIO)))
+    return max(0, math.ceil(math.log(REACH * length / float(phi.scale), phi.ratio)))
 
 
 def longest_for(phi: Function, levels: int) -> Any:
     """The length of the inputs that so many distances suffice for."""
-    return math.inf if _is_polynomial(phi) else phi.scale * (RATIO**levels / REACH)
+    return math.inf if _is_polynomial(phi) else phi.scale * (phi.ratio**levels / REACH)
 
 
 def _is_polynomial(phi: Function) -> bool:
@@ -68,16 +73,12 @@ def _array(numbers: Any) -> Array:
     return jnp.stack([jnp.asarray(x, jnp.float64) for x in numbers]) if numbers else jnp.zeros(0)
 
 
-def gaussian_rule(splits: Array) -> tuple[Array, Array]:
+def gaussian_rule(splits: Array, coarse: np.ndarray = COARSE) -> tuple[Array, Array]:
     """Nodes and weights (..., nodes) of E f(x) for a unit Gaussian x, with panels that end at `splits` (..., s)."""
-    coarse = jnp.broadcast_to(COARSE, (*splits.shape[:-1], len(COARSE)))
-    ends = jnp.sort(jnp.concatenate([coarse, jnp.clip(splits, -REACH, REACH)], axis=-1))
+    always = jnp.broadcast_to(coarse, (*splits.shape[:-1], len(coarse)))
+    ends = jnp.sort(jnp.concatenate([always, jnp.clip(splits, -REACH, REACH)], axis=-1))
     half = 0.5 * (ends[..., 1:] - ends[..., :-1])
     x = ends[..., :-1, None] + half[..., None] * (1 + NODES)
     weights = half[..., None] * WEIGHTS * density(x)
     flat = (*splits.shape[:-1], -1)
     return x.reshape(flat), weights.reshape(flat)
-
-
-def density(x: Array) -> Array:
-    return jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)

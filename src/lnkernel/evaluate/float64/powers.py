@@ -8,13 +8,14 @@ those below 1 shrink it.
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.namespace import differentiable_in
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, plain, quotient
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits
 
@@ -25,7 +26,7 @@ TERMS, HALVINGS = 17, 6  # of the exponential series: (1/20)^17/17! is below 1e-
 def power(x: Precise, degree: float) -> Precise:
     """x^degree; 0 stays 0 and infinity infinite where the degree is positive."""
     if degree == 0:
-        return as_precise(jnp.ones_like(x.high))
+        return as_precise(namespace.of(x.high).ones_like(x.high))
     if degree == 1 and x.exponent is None:
         return x
     x = normalised(x)
@@ -34,24 +35,25 @@ def power(x: Precise, degree: float) -> Precise:
     return Precise(*_power(float(degree), x.high, x.low, x.exponent))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@differentiable_in(fixed=(0,))
 def _power(degree: float, high: Array, low: Array, exponent: Array) -> tuple[Array, Array, Array]:
-    ordinary = (high > 0) & (high < jnp.inf)
-    base = Precise(jnp.where(ordinary, high, 1.0), jnp.where(ordinary, low, 0.0))
+    xp = namespace.of(high)
+    ordinary = (high > 0) & (high < xp.inf)
+    base = Precise(xp.where(ordinary, high, 1.0), xp.where(ordinary, low, 0.0))
     whole, fraction = _multiple(degree, exponent)
     if 0 < 4 * degree <= 32 and float(4 * degree).is_integer():
         value = _quarters(int(4 * degree), base, fraction)
     elif degree > 1:
-        value = _exp(_log(base) * degree + Precise(*map(jnp.asarray, LOG_2)) * fraction)
+        value = _exp(_log(base) * degree + Precise(*map(xp.asarray, LOG_2)) * fraction)
     else:
         value = as_precise(_rough(degree, base, fraction))
     value = normalised(value)
     assert value.exponent is not None  # `normalised` gives every number one
-    ends = jnp.where((high == 0) == (degree > 0), 0.0, jnp.inf)
+    ends = xp.where((high == 0) == (degree > 0), 0.0, xp.inf)
     return (
-        jnp.where(ordinary, value.high, ends),
-        jnp.where(ordinary, value.low, 0.0),
-        jnp.where(ordinary, value.exponent + whole, 0),
+        xp.where(ordinary, value.high, ends),
+        xp.where(ordinary, value.low, 0.0),
+        xp.where(ordinary, value.exponent + whole, 0),
     )
 
 
@@ -75,14 +77,15 @@ def _multiple(degree: float, exponent: Array) -> tuple[Array, Precise]:
     """degree * exponent as a whole number and the rest, in size at most about 1/2."""
     coarse = math.floor(degree * 2**20) / 2**20  # times an exponent it is exact
     product = exponent * coarse
-    whole = jnp.round(product)
+    whole = namespace.of(product).round(product)
     fine = as_precise(exponent) * (degree - coarse)
     return whole.astype(exponent.dtype), fine + (product - whole)
 
 
 def _rough(degree: float, x: Precise, fraction: Precise) -> Array:
     """x^degree 2^fraction for 1 <= x < 2, as a float64 number."""
-    return jnp.exp(degree * jnp.log(x.high) + plain(fraction) * LOG_2[0])
+    xp = namespace.of(x.high)
+    return xp.exp(degree * xp.log(x.high) + plain(fraction) * LOG_2[0])
 
 
 def _quarters(number: int, x: Precise, fraction: Precise) -> Precise:
@@ -90,13 +93,14 @@ def _quarters(number: int, x: Precise, fraction: Precise) -> Precise:
     rough = as_precise(_rough(number / 4, x, fraction))
     fourth = rough * rough * (rough * rough)
     wanted = _whole_power(x, number)
-    wanted = wanted * jnp.exp2(jnp.round(4 * plain(fraction)))
+    xp = namespace.of(x.high)
+    wanted = wanted * xp.exp2(xp.round(4 * plain(fraction)))
     return rough + rough * (0.25 * quotient(wanted + fourth * -1.0, fourth))
 
 
 def _log(x: Precise) -> Precise:
     """For 1 <= x < 2: one step of Newton's iteration on exp."""
-    rough = jnp.log(x.high)
+    rough = namespace.of(x.high).log(x.high)
     ratio = x * _exp(as_precise(-rough))  # 1 + a tiny number, which is what `rough` lacks
     return as_precise(rough) + (ratio + as_precise(-1.0))
 
@@ -104,14 +108,25 @@ def _log(x: Precise) -> Precise:
 def _exp(x: Precise) -> Precise:
     """For |x| below 3: the exponential series at x/2^HALVINGS, squared again and again."""
     small = x * 2.0**-HALVINGS
-    inverse = 1.0 / jnp.arange(1.0, TERMS + 1)
-    rest = (1.0 - rounded_to_26_bits(inverse) * jnp.arange(1.0, TERMS + 1)) * inverse
+    xp = namespace.of(x.high)
+    inverse = 1.0 / xp.arange(1.0, TERMS + 1)
+    rest = (1.0 - rounded_to_26_bits(inverse) * xp.arange(1.0, TERMS + 1)) * inverse
     rest = rest - (inverse - rounded_to_26_bits(inverse))
 
     def term(k: Array, value: Precise) -> Precise:
         last = TERMS - 1 - k
         return small * value * Precise(inverse[last], rest[last]) + 1.0
 
-    one = as_precise(jnp.ones_like(x.high))
-    series = lax.fori_loop(0, TERMS, term, one)
-    return lax.fori_loop(0, HALVINGS, lambda _, value: value * value, series)
+    one = as_precise(xp.ones_like(x.high))
+    repeat = lax.fori_loop if xp is jnp else _repeat
+    series = repeat(0, TERMS, term, one)
+    return repeat(0, HALVINGS, lambda _, value: value * value, series)
+
+
+def _repeat(
+    start: int, end: int, step: Callable[[Any, Precise], Precise], value: Precise
+) -> Precise:
+    """`lax.fori_loop` for NumPy."""
+    for k in range(start, end):
+        value = step(k, value)
+    return value

@@ -13,8 +13,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.namespace import constant, differentiable, from_bits, to_bits
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
 
 FAR = 1000  # binary digits; two numbers so far apart do not know of one another
@@ -33,6 +36,8 @@ class Precise:
     low: Array
     exponent: Array | None = None
 
+    __array_ufunc__ = None  # NumPy's arrays leave `array * precise` to us
+
     def __mul__(self, other: Any) -> Precise:
         other = as_precise(other)
         product = self.high * other.high
@@ -46,8 +51,8 @@ class Precise:
         x, y = self, as_precise(other)
         if x.exponent is None and y.exponent is None:
             return _added(x, y, None)
-        e1, e2 = _exponent(x), _exponent(y)
-        top = jnp.where(y.high == 0, e1, jnp.where(x.high == 0, e2, jnp.maximum(e1, e2)))
+        e1, e2, xp = _exponent(x), _exponent(y), namespace.of(x.high, y.high)
+        top = xp.where(y.high == 0, e1, xp.where(x.high == 0, e2, xp.maximum(e1, e2)))
         one, two = two_to(_clipped(e1 - top)), two_to(_clipped(e2 - top))
         x, y = Precise(x.high * one, x.low * one), Precise(y.high * two, y.low * two)
         return normalised(_added(x, y, top))
@@ -70,8 +75,9 @@ def as_precise(x: Any) -> Precise:
     """x with all digits that it has."""
     if isinstance(x, Precise):
         return x
-    x = jnp.asarray(x, jnp.float64)
-    return Precise(x, jnp.zeros_like(x))
+    xp = namespace.of(x)
+    x = xp.asarray(x, np.float64)
+    return Precise(x, xp.zeros_like(x))
 
 
 def plain(x: Any) -> Any:
@@ -84,10 +90,11 @@ def plain(x: Any) -> Any:
 def quotient(x: Precise, y: Precise) -> Array:
     """x/y as a float64 number, for y > 0; and x for y = 0."""
     zero = y.high == 0
-    ratio = x.high / jnp.where(zero, 1.0, y.high)
+    xp = namespace.of(x.high, y.high)
+    ratio = x.high / xp.where(zero, 1.0, y.high)
     if x.exponent is None and y.exponent is None:
         return ratio
-    return _shifted(ratio, _exponent(x) - jnp.where(zero, 0, _exponent(y)))
+    return _shifted(ratio, _exponent(x) - xp.where(zero, 0, _exponent(y)))
 
 
 def normalised(x: Precise) -> Precise:
@@ -99,24 +106,29 @@ def normalised(x: Precise) -> Precise:
     """
     shift = _exponent_of(x.high)
     scale = two_to(shift)
-    exponent = lax.div(3 * (_exponent(x) + shift), jnp.int64(3))
+    exponent = _exponent(x) + shift
+    if isinstance(exponent, jax.Array):
+        exponent = lax.div(3 * exponent, jnp.int64(3))
     return Precise(x.high / scale, x.low / scale, exponent)
 
 
 def _added(x: Precise, y: Precise, exponent: Array | None) -> Precise:
     """If the high parts cancel, the low ones are not small: hence the second sum."""
     total, error = two_sum(x.high, y.high)
-    return _precise(*two_sum(total, lax.stop_gradient(error + (x.low + y.low))), exponent)
+    return _precise(*two_sum(total, constant(error + (x.low + y.low))), exponent)
 
 
 def _precise(high: Array, low: Array, exponent: Array | None) -> Precise:
     """The correction is below every derivative; beyond the range of float64 there is none."""
-    usable = jnp.isfinite(high) & (jnp.abs(high) > 1e-290) & jnp.isfinite(low)
-    return Precise(high, lax.stop_gradient(jnp.where(usable, low, 0.0)), exponent)
+    xp = namespace.of(high, low)
+    usable = xp.isfinite(high) & (xp.abs(high) > 1e-290) & xp.isfinite(low)
+    return Precise(high, constant(xp.where(usable, low, 0.0)), exponent)
 
 
 def _exponent(x: Precise) -> Array:
-    return jnp.zeros(jnp.shape(x.high), jnp.int64) if x.exponent is None else x.exponent
+    if x.exponent is not None:
+        return x.exponent
+    return namespace.of(x.high).zeros(np.shape(x.high), np.int64)
 
 
 def _sum(one: Array | None, two: Array | None) -> Array | None:
@@ -133,27 +145,27 @@ def _shifted(x: Array, exponent: Array) -> Array:
 
 def two_to(exponent: Array) -> Array:
     """2^k exactly, for |k| <= 1022."""
-    return lax.bitcast_convert_type((exponent.astype(jnp.int64) + 1023) << 52, jnp.float64)
+    return from_bits((exponent.astype(np.int64) + 1023) << 52)
 
 
 def _clipped(exponent: Array) -> Array:
-    return jnp.clip(exponent, -FAR, FAR)
+    return namespace.of(exponent).clip(exponent, -FAR, FAR)
 
 
 def _exponent_of(x: Array) -> Array:
     """k with 2^k <= |x| < 2^(k+1); 0 for zero and infinity."""
-    x = lax.stop_gradient(x)
-    bits = lax.bitcast_convert_type(x, jnp.int64)
-    exponent = ((bits >> 52) & 0x7FF) - 1023
-    ordinary = (x != 0) & jnp.isfinite(x)
-    return jnp.where(ordinary, jnp.maximum(exponent, -FAR), 0)
+    x, xp = constant(x), namespace.of(x)
+    exponent = ((to_bits(x) >> 52) & 0x7FF) - 1023
+    ordinary = (x != 0) & xp.isfinite(x)
+    return xp.where(ordinary, xp.maximum(exponent, -FAR), 0)
 
 
-@jax.custom_jvp
+@differentiable
 def _root(high: Array, low: Array) -> Array:
-    root = jnp.sqrt(high)
-    usable = (root > 0) & (root < jnp.inf)
-    return root + jnp.where(usable, 0.5 * low / jnp.where(usable, root, 1.0), 0.0)
+    xp = namespace.of(high, low)
+    root = xp.sqrt(high)
+    usable = (root > 0) & (root < xp.inf)
+    return root + xp.where(usable, 0.5 * low / xp.where(usable, root, 1.0), 0.0)
 
 
 @_root.defjvp
@@ -166,7 +178,8 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
 
 def _product_error(x: Array, y: Array, product: Array) -> Array:
     """x y - product, exactly (Dekker); x and y are split into halves whose products are exact."""
-    x, y, product = (lax.stop_gradient(jnp.asarray(v, jnp.float64)) for v in (x, y, product))
+    xp = namespace.of(x, y)
+    x, y, product = (constant(xp.asarray(v, np.float64)) for v in (x, y, product))
     x_high, y_high = rounded_to_26_bits(x), rounded_to_26_bits(y)
     x_low, y_low = x - x_high, y - y_high
     return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
+
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.namespace import differentiable, from_bits, to_bits
 
 
 class Projection(NamedTuple):
@@ -24,41 +25,42 @@ class Projection(NamedTuple):
 
 def centred(x: Array) -> Array:
     """x less its mean; twice, so that a large mean leaves no rounding error behind."""
-    x = x - jnp.mean(x, axis=-1, keepdims=True)
-    return x - jnp.mean(x, axis=-1, keepdims=True)
+    xp = namespace.of(x)
+    x = x - xp.mean(x, axis=-1, keepdims=True)
+    return x - xp.mean(x, axis=-1, keepdims=True)
 
 
 def rounded_to_26_bits(x: Array) -> Array:
-    bits = lax.bitcast_convert_type(x, jnp.int64) + (1 << 26)
-    return lax.bitcast_convert_type(bits & ~((1 << 27) - 1), jnp.float64)
+    return from_bits((to_bits(x) + (1 << 26)) & ~((1 << 27) - 1))
 
 
 def project(x: Array, y: Array, f: Array, centre: bool) -> Projection:
-    """One pair of vectors (d,). With `centre`, means over the coordinates are taken off both."""
+    """Pairs of vectors (..., d), with f (...). With `centre`, means over the coordinates are taken off both."""
     return _projection(centre)(x, y, f)
 
 
 def _projection(centre: bool) -> Any:
     centring = centred if centre else lambda v: v
 
-    @jax.custom_jvp
+    @differentiable
     def projection(x: Array, y: Array, f: Array) -> Projection:
         direction = centring(x)
-        square = _positive(jnp.sum(direction * direction))
+        square = _positive(_along(direction, direction))
         high = rounded_to_26_bits(x)
         low = x - high
 
         def multiple(v: Array) -> Array:
-            return rounded_to_26_bits(jnp.sum(centring(v) * direction) / square)
+            return rounded_to_26_bits(_along(centring(v), direction) / square)[..., None]
 
         first = multiple(y)
         main, small = two_sum(y - first * high, -(first * low))
         if centre:
-            main, small = centring(main + small), jnp.zeros_like(main)
+            main, small = centring(main + small), namespace.of(main).zeros_like(main)
         second = multiple(main)
         rest = centring((main - second * high) + (small - second * low))
-        third = jnp.sum(rest * direction) / square
-        rest = rest - third * direction
+        third = _along(rest, direction) / square
+        rest = rest - third[..., None] * direction
+        first, second = first[..., 0], second[..., 0]
         return Projection(rest, (f * first - 1) + f * (second + third))
 
     @projection.defjvp
@@ -67,10 +69,11 @@ def _projection(centre: bool) -> Any:
         rest, excess = out = projection(x, y, f)
         direction, dx, dy = centring(x), centring(dx), centring(dy)
         factor = (excess + 1) / f
-        square = _positive(jnp.sum(direction * direction))
-        change = jnp.sum(dx * rest) + jnp.sum(direction * dy) - factor * jnp.sum(direction * dx)
+        square = _positive(_along(direction, direction))
+        change = _along(dx, rest) + _along(direction, dy) - factor * _along(direction, dx)
         change = change / square
-        return out, Projection(dy - factor * dx - change * direction, f * change)
+        turned = dy - factor[..., None] * dx - change[..., None] * direction
+        return out, Projection(turned, f * change)
 
     return projection
 
@@ -82,5 +85,10 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - part)) + (b - part)
 
 
+def _along(x: Array, y: Array) -> Array:
+    """The scalar product."""
+    return (x * y).sum(axis=-1)
+
+
 def _positive(x: Array) -> Array:
-    return jnp.where(x > 0, x, 1.0)
+    return namespace.of(x).where(x > 0, x, 1.0)

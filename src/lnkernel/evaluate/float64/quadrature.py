@@ -19,23 +19,22 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from lnkernel.arch.activate import Activate
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.quadrature import Table, graded_quadrature
+from lnkernel.calculus.quadrature import Grading, Table, graded_quadrature
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.angle_table import look_up
 from lnkernel.evaluate.float64.arithmetic import Float64
-from lnkernel.evaluate.float64.functions import Function, function_of
+from lnkernel.evaluate.float64.functions import Function, density, function_of
+from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
 from lnkernel.evaluate.float64.panels import (
-    COARSE,
     NODES,
     REACH,
     WEIGHTS,
     Marks,
-    density,
     gaussian_rule,
     longest_for,
     marks_of,
@@ -51,6 +50,17 @@ class Side(NamedTuple):
     spread: Array
 
 
+class Places(NamedTuple):
+    """What the integrals of a pair depend on: both inputs, their lengths, and the roots of w and z."""
+
+    one: Side
+    two: Side
+    r1: Array
+    r2: Array
+    root_w: Array
+    root_z: Array
+
+
 class Pair(NamedTuple):
     """Expectations of a pair, over the product of the lengths behind the activation."""
 
@@ -64,23 +74,26 @@ class Pair(NamedTuple):
 
 
 @graded_quadrature.register
-def _(num: Float64, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
+def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table: Table) -> Dual:
+    if num.equal and (itself := dual_of_equals(num, layer, cov)) is not None:
+        return itself
     phi = function_of(layer)
-    if isinstance(layer, Activate):  # a function that nobody has looked at yet
-        demand_resolved(layer, levels)
+    if not jax.tree.leaves(layer):  # all of it is known, and nobody may have looked at it yet
+        demand_resolved(layer, grading.levels)
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
-    one, two = (sides_of(phi, r, levels, num.quick) for r in (r1, r2))
+    one, two = (sides_of(phi, r, grading, num.quick) for r in (r1, r2))
     w, z = (jnp.asarray(v, jnp.float64) for v in (cov.w, cov.z))
     if table and r1.ndim == r2.ndim == 0:
         pair = Pair(*look_up(table, w, z, num.sqrt))
     elif num.quick:  # nothing is quick here: every pair is left to the careful way
         pair = Pair(*[jnp.full(jnp.broadcast_shapes(w.shape, r1.shape, r2.shape), jnp.nan)] * 7)
     else:
-        pair = integrate_pairs(phi, levels, one, two, r1, r2, num.sqrt(w), num.sqrt(z))
-    return _assembled(num, phi, cov, (r1, r2), (one, two), pair)
+        places = Places(one, two, r1, r2, num.sqrt(w), num.sqrt(z))
+        pair = integrate_pairs(phi, grading, places)
+    return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
 
 
-def _assembled(
+def _assemble(
     num: Float64,
     phi: Function,
     cov: Covariance,
@@ -101,12 +114,12 @@ def _assembled(
     mean1, mean2 = (side.shift + phi.at_zero for side in sides)
     return Dual(
         total=Covariance(
-            first, second, pair.w, pair.z, pair.product, _difference(one.size, two.size)
+            first, second, pair.w, pair.z, pair.product, relative_difference(one.size, two.size)
         ),
         mean=Mean(
             mean1 / one.size,
             mean2 / two.size,
-            _difference(jnp.abs(mean1), jnp.abs(mean2)),
+            relative_difference(jnp.abs(mean1), jnp.abs(mean2)),
             Both(one.spread / one.size, two.spread / two.size),
         ),
         slope=pair.slope,
@@ -118,7 +131,7 @@ def _assembled(
             pair.centred_w,
             pair.centred_z,
             pair.centred_z - pair.centred_w,
-            _difference(one.spread, two.spread),
+            relative_difference(one.spread, two.spread),
         ),
     )
 
@@ -128,74 +141,52 @@ def _stays_alive(num: Float64, phi: Function, live: Any) -> Any:
     return live if phi.vanishes or live is True else num.either(live, phi.at_zero != 0)
 
 
-def _difference(one: Array, two: Array) -> Array:
-    long = one + two
-    return jnp.where(long > 0, (one - two) / jnp.where(long > 0, long, 1.0), 0.0)
-
-
 # ---------------------------------------------------------------- single inputs
 
 
-def sides_of(phi: Function, r: Array, levels: int, without_numbers: bool = False) -> Side:
-    """For lengths r of any shape; NaN where they are longer than `levels` reach, or phi grows too fast."""
+def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = False) -> Side:
+    """For lengths r of any shape; NaN where they are longer than the grading reaches, or phi grows too fast."""
     if without_numbers and r.ndim:
         return Side(*[jnp.full(r.shape, jnp.nan)] * 3)
-    marks = marks_of(phi, levels)
-    x, weights = gaussian_rule(marks.all / r[..., None])
+    marks = marks_of(phi, grading)
+    x, weights = gaussian_rule(marks.all / r[..., None], marks.coarse)
     values = phi.rest(r[..., None] * x)
     shift = jnp.sum(weights * values, axis=-1)
     spread = jnp.sqrt(jnp.sum(weights * jnp.square(values - shift[..., None]), axis=-1))
     square = jnp.square(spread) + jnp.square(shift + phi.at_zero)
     ends = jnp.square(phi(r[..., None] * jnp.array([-REACH, REACH]))) * density(jnp.array(REACH))
-    known = (r <= longest_for(phi, levels)) & (jnp.max(ends, axis=-1) <= FASTEST * square)
+    known = (r <= longest_for(phi, grading.levels)) & (jnp.max(ends, axis=-1) <= FASTEST * square)
     return Side(jnp.where(known, jnp.sqrt(square), jnp.nan), shift, spread)
 
 
 # ---------------------------------------------------------------- pairs
 
 
-def integrate_pairs(
-    phi: Function,
-    levels: int,
-    one: Side,
-    two: Side,
-    r1: Array,
-    r2: Array,
-    root_w: Array,
-    root_z: Array,
-) -> Pair:
+def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
     """All pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
-    marks = marks_of(phi, levels)
-    parts = jnp.broadcast_arrays(*one, *two, r1, r2, root_w, root_z)
+    marks = marks_of(phi, grading)
+    parts, structure = jax.tree.flatten(places)
+    parts = jnp.broadcast_arrays(*parts)
     shape = parts[0].shape
 
     @partial(jax.checkpoint, prevent_cse=False)  # of a derivative only one pair is kept in memory
-    def through(pair: tuple[Array, ...]) -> Pair:
-        return _integrate(phi, marks, Side(*pair[:3]), Side(*pair[3:6]), *pair[6:])
+    def through(pair: Places) -> Pair:
+        return _integrate(phi, marks, pair)
 
-    found = lax.map(through, tuple(jnp.ravel(part) for part in parts))
+    found = lax.map(through, jax.tree.unflatten(structure, map(jnp.ravel, parts)))
     return Pair(*(part.reshape(shape) for part in found))
 
 
-def _integrate(
-    phi: Function,
-    marks: Marks,
-    one: Side,
-    two: Side,
-    r1: Array,
-    r2: Array,
-    root_w: Array,
-    root_z: Array,
-) -> Pair:
-    acute = root_w <= root_z
-    sign = jnp.where(acute, 1.0, -1.0)
-    a, b = jnp.maximum(root_w, root_z), jnp.minimum(root_w, root_z)
+def _integrate(phi: Function, marks: Marks, pair: Places) -> Pair:
+    sign = jnp.where(pair.root_w <= pair.root_z, 1.0, -1.0)  # of the cosine
+    a, b = jnp.maximum(pair.root_w, pair.root_z), jnp.minimum(pair.root_w, pair.root_z)
 
     def at(y: Array) -> Pair:
-        return _over_x(phi, marks, one, two, (r1, r2), a, b * y, sign)
+        return _over_x(phi, marks, pair, a, b * y, sign)
 
     # at angle 0 nothing depends on y, and all splits may lie at 0
-    y, weights = gaussian_rule(_meetings(marks, r1, sign * r2) / jnp.where(b > 0, b, 1.0))
+    splits = _meetings(marks, pair.r1, sign * pair.r2) / jnp.where(b > 0, b, 1.0)
+    y, weights = gaussian_rule(splits, marks.coarse)
     return jax.tree.map(lambda values: jnp.sum(weights * values), jax.vmap(at)(y))
 
 
@@ -206,23 +197,15 @@ def _meetings(marks: Marks, r1: Array, r2: Array) -> Array:
     return 0.5 * Marks(jnp.ravel(places), marks.distances * scale).all
 
 
-def _over_x(
-    phi: Function,
-    marks: Marks,
-    one: Side,
-    two: Side,
-    lengths: tuple[Array, Array],
-    a: Array,
-    by: Array,
-    sign: Array,
-) -> Pair:
+def _over_x(phi: Function, marks: Marks, pair: Places, a: Array, by: Array, sign: Array) -> Pair:
     """The integral over x. Places are given by their distances from the zeros of u and of v, which keep
     their digits where the inputs are long and the kinks close to these zeros."""
-    (r1, r2), splits, zero = lengths, marks.all, by / a
+    one, two, r1, r2, *_ = pair
+    splits, zero = marks.all, by / a
     from_u, from_v = splits / (r1 * a), sign * splits / (r2 * a)
     from_u, from_v = (
-        jnp.concatenate([from_u, from_v + 2 * zero, COARSE + zero]),
-        jnp.concatenate([from_u - 2 * zero, from_v, COARSE - zero]),
+        jnp.concatenate([from_u, from_v + 2 * zero, marks.coarse + zero]),
+        jnp.concatenate([from_u - 2 * zero, from_v, marks.coarse - zero]),
     )
     x = from_u - zero
     inside = jnp.clip(x, -REACH, REACH)

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch.elementwise import Elementwise
+from lnkernel.calculus.quadrature import Grading
 from lnkernel.errors import ActivationRangeError, ArchitectureError
-from lnkernel.evaluate.float64.functions import Function, function_of
-from lnkernel.evaluate.float64.panels import NODES, REACH, WEIGHTS, density, longest_for, marks_of
+from lnkernel.evaluate.float64.functions import Function, density, function_of
+from lnkernel.evaluate.float64.panels import NODES, REACH, WEIGHTS, longest_for, marks_of
 
 # Of the distances at which integrals are split. Two, because a kink close to the end of a panel lies beyond
 # its last node, and is not seen there.
@@ -66,7 +67,7 @@ def _unresolved_panels(phi: Function, levels: int, end: float) -> list[Panel]:
 
 
 def _panels(phi: Function, levels: int, end: float, shift: float) -> list[Panel]:
-    marks = marks_of(phi, levels + 1)  # one more, because all are shifted inwards
+    marks = marks_of(phi, Grading(levels + 1))  # one more, because all are shifted inwards
     distances = shift * np.asarray(marks.distances)
     around = np.asarray(marks.centres)[:, None] + np.concatenate([-distances, distances])
     kinks = [float(kink) for kink in phi.kinks]

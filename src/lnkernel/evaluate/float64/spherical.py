@@ -2,12 +2,11 @@ r"""GroupNorm's $\kappa_\nu$ in float64."""
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 from jax import Array
 
 from lnkernel.calculus import spherical as declared
 from lnkernel.calculus.spherical import Spherical
-from lnkernel.evaluate.float64 import tables
+from lnkernel.evaluate.float64 import namespace, tables
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import chebyshev
@@ -20,15 +19,15 @@ def spherical(freedom: int, m: Array) -> Spherical:
     rho, y = 1 - 2 * m, 4 * m * (1 - m)
     near_value, near_slope = tables.sphere_near(freedom, SPLIT)
     rest_value, rest_slope = tables.sphere_rest(freedom, SPLIT)
-    log, close = safe_log(y), y < SPLIT
-    safe = jnp.where(close, y, SPLIT)  # keeps the unused side finite
-    drop = jnp.where(close, -evaluate_branched(near_value, safe, log), 1 - _rest(rest_value, y))
+    log, close, xp = safe_log(y), y < SPLIT, namespace.of(m)
+    safe = xp.where(close, y, SPLIT)  # keeps the unused side finite
+    drop = xp.where(close, -evaluate_branched(near_value, safe, log), 1 - _rest(rest_value, y))
     gap = 2 * m + rho * drop
     if freedom == 1:  # the outputs are +-1, and no derivative passes
-        return Spherical(gap, 1 - gap, jnp.zeros_like(m))
+        return Spherical(gap, 1 - gap, xp.zeros_like(m))
     top = (freedom - 1) / (freedom - 2)
     near = top * (1 + evaluate_branched(near_slope, safe, log))
-    return Spherical(gap, 1 - gap, jnp.where(close, near, _rest(rest_slope, y)))
+    return Spherical(gap, 1 - gap, xp.where(close, near, _rest(rest_slope, y)))
 
 
 def _rest(coefficients: tuple[float, ...], y: Array) -> Array:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from flint import arb
+    from flint import arb, arb_poly
 
 BITS = 600
 TERMS = 400  # of a power series on |w| <= 1/2: the rest is below 2^-400
@@ -84,7 +84,7 @@ def far_factor(degree: float) -> tuple[float, ...]:
     half = arb(1) / 2
     s = arb(degree) + half
     scale = (s + half).gamma() ** 2 / ((s + 1).gamma() * s.gamma())
-    return _interpolated(lambda m: scale * _series(half, half, s + 1, m), arb(1) / 2)
+    return _interpolated(_series(half, half, s + 1) * scale, arb(1) / 2)
 
 
 @_high_precision
@@ -125,13 +125,9 @@ def sphere_rest(freedom: int, start: float, degree: int = 56) -> tuple[tuple[flo
     one = arb(1)
     at_one = (s + 1).gamma() * s.gamma() / (s + half).gamma() ** 2
 
-    def value(y: arb) -> arb:
-        return _series(half, half, s + 1, one - y) / at_one
-
-    def slope(y: arb) -> arb:
-        return _series(half, half + 1, s + 1, one - y) / at_one
-
-    return tuple(_chebyshev(f, arb(start), one, degree) for f in (value, slope))
+    value, slope = (_series(half, b, s + 1) * (1 / at_one) for b in (half, half + 1))
+    turned = (lambda y: value(one - y)), (lambda y: slope(one - y))
+    return tuple(_chebyshev(f, arb(start), one, degree) for f in turned)
 
 
 def _off_integer(s: arb) -> arb:
@@ -144,7 +140,7 @@ def _off_integer(s: arb) -> arb:
 def _branched(
     s: arb, regular: tuple[arb, arb], singular: tuple[arb, arb], d: arb, end: arb
 ) -> Branched:
-    from flint import arb
+    from flint import arb, arb_poly
 
     order = max(1, round(float(s)))
     delta = s - order
@@ -161,8 +157,8 @@ def _branched(
         order,
         0.0 if small else float(delta),
         head,
-        _interpolated(partial(_horner, E), arb(end)),
-        _interpolated(partial(_horner, D), arb(end)),
+        _interpolated(arb_poly(E), arb(end)),
+        _interpolated(arb_poly(D), arb(end)),
     )
 
 
@@ -177,15 +173,11 @@ def _terms(a: arb, b: arb, c: arb, count: int) -> list[arb]:
     return terms
 
 
-def _series(a: arb, b: arb, c: arb, w: arb) -> arb:
-    return _horner(_terms(a, b, c, TERMS), w)
+def _series(a: arb, b: arb, c: arb) -> arb_poly:
+    """2F1(a, b; c; w) as a polynomial in w."""
+    from flint import arb_poly
 
-
-def _horner(coefficients: list[arb], w: arb) -> arb:
-    value = coefficients[-1]
-    for coefficient in coefficients[-2::-1]:
-        value = value * w + coefficient
-    return value
+    return arb_poly(_terms(a, b, c, TERMS))
 
 
 def _nodes(start: arb, end: arb, count: int) -> list[arb]:
@@ -196,24 +188,25 @@ def _nodes(start: arb, end: arb, count: int) -> list[arb]:
     return [(start + end) / 2 + (end - start) / 2 * angle for angle in angles]
 
 
-def _interpolated(f: Callable[[arb], arb], end: arb) -> tuple[float, ...]:
+def _interpolated(f: arb_poly, end: arb) -> tuple[float, ...]:
     """Power-basis coefficients of a polynomial that is f on [0, end] to below float64's rounding.
 
     It goes through the Chebyshev points; its degree is the lowest that suffices.
     """
-    from flint import arb
+    from flint import arb, arb_poly
 
     probes = [(x, f(x)) for x in _nodes(arb(0), end, 2 * DEGREE)]
     size = max(abs(float(value)) for _, value in probes)
     for degree in range(12, DEGREE + 1):
         coefficients = _through(f, end, degree)
-        errors = (abs(float(_horner(coefficients, x) - value)) for x, value in probes)
+        polynomial = arb_poly(coefficients)
+        errors = (abs(float(polynomial(x) - value)) for x, value in probes)
         if degree == DEGREE or max(errors) < 2.0**-56 * size:
             break
     return tuple(float(c.mid()) for c in coefficients)
 
 
-def _through(f: Callable[[arb], arb], end: arb, degree: int) -> list[arb]:
+def _through(f: arb_poly, end: arb, degree: int) -> list[arb]:
     """The polynomial through the Chebyshev points of [0, end]."""
     from flint import arb, arb_mat
 
@@ -238,6 +231,7 @@ def _chebyshev(f: Callable[[arb], arb], start: arb, end: arb, degree: int) -> tu
     return tuple(coefficients)
 
 
+@lru_cache(maxsize=256)
 def integer_gap(degree: int) -> tuple[float, ...]:
     r"""$1 - Q_p$ as a polynomial in $m$ without constant term, where for integer $p$
     $F_p(|\rho|) = Q_p(m) - (-1)^p F_p(-|\rho|)$: $2m$ for $p = 1$, $\frac83 m(1-m)$ for $p = 2$.

@@ -10,11 +10,11 @@ import numpy as np
 from jax import Array
 
 from lnkernel.arch.elementwise import Elementwise
-from lnkernel.calculus.quadrature import Table
+from lnkernel.calculus.quadrature import Grading, Table
 from lnkernel.evaluate.float64.angle_table import BLOCK, END
 from lnkernel.evaluate.float64.functions import Function, function_of
 from lnkernel.evaluate.float64.panels import levels_for
-from lnkernel.evaluate.float64.quadrature import Side, integrate_pairs, sides_of
+from lnkernel.evaluate.float64.quadrature import Places, Side, integrate_pairs, sides_of
 
 MOST = 128  # nodes; a function that needs more has no table
 NEGLIGIBLE = 1e-16  # of the coefficients that are left out, beside the largest one
@@ -49,11 +49,10 @@ def _values(layer: Elementwise) -> tuple[Array, Array]:
     unit, one = Side(jnp.ones(()), jnp.zeros(()), jnp.ones(())), jnp.ones(())
     rows, parts = [], []
     for part in _even_and_odd(function_of(layer)):
-        levels = levels_for(part, 1.0)
-        parts.append(sides_of(part, one, levels))
-        pair = integrate_pairs(
-            part, levels, unit, unit, one, one, jnp.asarray(root), jnp.sqrt(1 - root * root)
-        )
+        grading = Grading(levels_for(part, 1.0))
+        parts.append(sides_of(part, one, grading))
+        places = Places(unit, unit, one, one, jnp.asarray(root), jnp.sqrt(1 - root * root))
+        pair = integrate_pairs(part, grading, places)
         rows.append([pair.w / root**2, pair.slope, pair.euler])
     even, odd = parts
     mean = function_of(layer).at_zero + even.shift
@@ -72,6 +71,6 @@ def _even_and_odd(phi: Function) -> tuple[Function, Function]:
         def slope(u: Array) -> Array:
             return 0.5 * (phi.with_slope(u)[1] - sign * phi.with_slope(-u)[1])
 
-        return Function(0.0, rest, kinks, phi.scale, slope)
+        return Function(0.0, rest, kinks, phi.scale, phi.ratio, slope)
 
     return part(1.0), part(-1.0)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 from jax import Array
 
 from lnkernel.calculus import homogeneous
 from lnkernel.calculus.homogeneous import Tails, integer_moment
-from lnkernel.evaluate.float64 import tables
+from lnkernel.evaluate.float64 import namespace, tables
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import half_root, polynomial
@@ -25,13 +24,13 @@ def tails(degree: float, m: Array) -> Tails:
     """F_p and F_{p-1} on both sides."""
     if float(degree).is_integer():
         return _integer_tails(int(degree), m)
-    log = safe_log(m)
+    log, xp = safe_log(m), namespace.of(m)
     far, gap = _far(degree, m, log), _gap(degree, m, log)
     # degree p - 1 has an infinite derivative at m = 0; that of a constant is the symmetric choice
     apart = m > 0
-    away = jnp.where(apart, m, 0.25)
-    slope_gap = jnp.where(apart, _gap(degree - 1, away, safe_log(away)), 0.0)
-    far_slope = jnp.where(apart, _far(degree - 1, away, safe_log(away)), 0.0)
+    away = xp.where(apart, m, 0.25)
+    slope_gap = xp.where(apart, _gap(degree - 1, away, safe_log(away)), 0.0)
+    far_slope = xp.where(apart, _far(degree - 1, away, safe_log(away)), 0.0)
     return Tails(far, gap, far_slope, 1 - slope_gap)
 
 
@@ -61,7 +60,7 @@ def _integer_gap(degree: int, m: Array, far: Array) -> Array:
 
 
 def _far(degree: float, m: Array, log: Array) -> Array:
-    return jnp.exp((degree + 0.5) * log) * polynomial(tables.far_factor(degree), m)
+    return namespace.of(log).exp((degree + 0.5) * log) * polynomial(tables.far_factor(degree), m)
 
 
 def _gap(degree: float, m: Array, log: Array) -> Array:
@@ -77,7 +76,7 @@ def _(num: Float64, degree: float, m: Array) -> Tails:
 def _(num: Float64, degree: float) -> Any:
     if float(degree).is_integer():
         return integer_moment(int(degree))
-    return Precise(*map(jnp.asarray, tables.moment(degree)))
+    return Precise(*map(num.xp.asarray, tables.moment(degree)))
 
 
 @homogeneous.half_share.register

@@ -1,6 +1,7 @@
-r"""What an analytic activation makes of a length that grows, vanishes, or tends to a number.
+r"""What an activation makes of a length that grows, vanishes, or tends to a number.
 
-As $r \to \infty$ an activation is its asymptotes, or a wave; as $r \to 0$ it is the first term of its power series. So
+As $r \to \infty$ an activation is its asymptotes, or a wave; as $r \to 0$ it is the first term of its power series, on
+either side of a kink at 0. So
 each moment is $c\,r^p\,(1 + O(r^{\mp 1}))$ with a whole number p: its values at two lengths, both so large or so
 small that float64 does not see the rest, give p exactly and c to the last digits.
 """
@@ -11,7 +12,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from lnkernel.arch.smooth import Smooth
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.errors import GrowthError
 from lnkernel.evaluate.float64.moments import Moments, moments_of, moments_rule
 from lnkernel.evaluate.leading.terms import Term
@@ -33,19 +34,29 @@ class Image(NamedTuple):
     euler: Term  # E (u phi')²/E phi²
 
 
-def image(layer: Smooth, q: Term) -> Image:
+def image(layer: Elementwise, q: Term) -> Image:
     """Of Gaussian coordinates with this squared length."""
     if moments_rule(layer) is None:
         raise GrowthError(type(layer).__name__)
     if q.coefficient == 0:  # the zero vector: the limit of short ones
         return Image(*(Term(part.limit) for part in image(layer, Term(1.0, -1.0))))
     if q.power == 0:
-        return _assembled(_at_number(layer, q), q)
-    laws = _laws(layer, LONG if q.power > 0 else SHORT)
-    return _assembled(Moments(*(_in_length(law, q) for law in laws)), q)
+        found = _at_number(layer, q)
+    else:
+        laws = _laws(layer, LONG if q.power > 0 else SHORT)
+        found = Moments(*(_in_length(law, q) for law in laws))
+    return _assemble(_without_underflow(layer, found), q)
 
 
-def _assembled(found: Moments, q: Term) -> Image:
+def _without_underflow(layer: Elementwise, found: Moments) -> Moments:
+    """Next to a short length, a clip that is constant at 0 has a variance below any power of it: no number, rather
+    than 0, by which a norm would divide."""
+    if found.variance.coefficient == 0 and moments_of(layer, 1.0).variance > 0:
+        return found._replace(variance=Term(math.nan, 0.0, whole=False))
+    return found
+
+
+def _assemble(found: Moments, q: Term) -> Image:
     root = _root(found.square)
     return Image(
         found.square,
@@ -58,19 +69,20 @@ def _assembled(found: Moments, q: Term) -> Image:
     )
 
 
-def _at_number(layer: Smooth, q: Term) -> Moments:
+def _at_number(layer: Elementwise, q: Term) -> Moments:
     found = moments_of(layer, math.sqrt(q.coefficient))
     return Moments(*(Term(moment, 0.0, q.whole) for moment in found))
 
 
 @lru_cache(maxsize=256)
-def _laws(layer: Smooth, lengths: tuple[float, float]) -> Moments:
+def _laws(layer: Elementwise, lengths: tuple[float, float]) -> Moments:
     """The moments as leading terms in the length."""
     one, two = (moments_of(layer, length) for length in lengths)
-    laws = Moments(*(_power_law(x, y, lengths) for x, y in zip(one, two, strict=True)))
-    if abs(two.mean) > NO_SHARE * math.sqrt(two.square):
-        return laws
-    return laws._replace(mean=Term(0.0, 0.0, whole=False))
+    mean, *rest = zip(one, two, strict=True)
+    # rounding errors may have either sign
+    nothing = abs(two.mean) <= NO_SHARE * math.sqrt(two.square)
+    law = Term(0.0, 0.0, whole=False) if nothing else _power_law(*mean, lengths)
+    return Moments(law, *(_power_law(*pair, lengths) for pair in rest))
 
 
 def _power_law(one: float, two: float, lengths: tuple[float, float]) -> Term:

@@ -12,8 +12,8 @@ from lnkernel.evaluate.leading.terms import Term, as_term, tidy
 class LeadingTerms:
     """The arithmetic of leading terms, for a pair of equal inputs: every angle is zero.
 
-    `amplified` notes of each analytic activation, in the order of the data, whether it multiplies Θ/q
-    by a number that grows without limit.
+    `amplified` notes of each activation, but for homogeneous ones and polynomials, in the order of the
+    data, whether it multiplies Θ/q by a number that grows without limit.
     """
 
     name, purpose = "leading terms", "law of growth"

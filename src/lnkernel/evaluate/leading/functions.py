@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus import homogeneous
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.homogeneous import Tails, integer_moment
-from lnkernel.calculus.series import hermite_series
+from lnkernel.calculus.series import expectations
 from lnkernel.calculus.spherical import Spherical, spherical
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.leading.activations import image
@@ -43,12 +44,17 @@ def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
     return Spherical(gap=0.0, value=1.0, slope=slope)
 
 
-@hermite_series.register
+@expectations.register
 def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
+    return dual_by_moments(num, layer, cov)
+
+
+def dual_by_moments(num: LeadingTerms, layer: Elementwise, cov: Covariance) -> Dual:
+    """Of an activation whose moments are known at every length."""
     made = image(layer, as_term(cov.first.q))
     num.amplified.append(made.slope.power > 0)
     length = Length(made.square, live=made.square.coefficient > 0)
-    rest = Length(made.variance, live=made.variance.coefficient > 0)
+    rest = Length(made.variance, live=made.variance.coefficient != 0)
     return Dual(
         total=Covariance(length, length, 0.0, 1.0, 1.0, 0.0),
         mean=Mean(made.share, made.share, 0.0, Both(made.rest, made.rest)),

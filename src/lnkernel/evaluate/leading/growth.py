@@ -17,13 +17,17 @@ import jax
 
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network, rows_of
+from lnkernel.arch.piecewise import Piecewise
 from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import at_input
-from lnkernel.errors import InputError
+from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
 from lnkernel.evaluate.leading.terms import Term, as_term
+
+# of whose activations `LeadingTerms.amplified` is a record: analytic ones, and those with kinks
+MEASURED = Smooth, Piecewise
 
 
 class Growth(NamedTuple):
@@ -81,11 +85,11 @@ def concrete(arch: Node) -> Node:
 
 
 def amplifying(arch: Node) -> list[tuple[str, Node, bool]]:
-    """Every analytic activation with its position, and whether it multiplies Θ/q by a number that grows
+    """Every activation of the types `MEASURED` with its position, and whether it multiplies Θ/q by a number that grows
     without limit as |x| → ∞."""
     num = LeadingTerms()
     _through(arch, Term(1.0, 1.0), num)
-    rows = [(here, layer) for here, layer, _ in rows_of(arch) if isinstance(layer, Smooth)]
+    rows = [(here, layer) for here, layer, _ in rows_of(arch) if isinstance(layer, MEASURED)]
     return [(*row, amplified) for row, amplified in zip(rows, num.amplified, strict=True)]
 
 
@@ -93,4 +97,13 @@ def _through(arch: Node, square: Term, num: LeadingTerms | None = None) -> Term:
     num = num or LeadingTerms()
     length = Length(square, live=square.coefficient > 0)
     start = Covariance(length, length, w=0.0, z=1.0, c=1.0, e=0.0)
-    return as_term(rule(concrete(arch), at_input(start, start), num).kernels(num).ntk)
+    found = as_term(rule(concrete(arch), at_input(start, start), num).kernels(num).ntk)
+    if math.isnan(found.coefficient):
+        raise ArchitectureError(
+            "LayerNorm",
+            "",
+            "it stands directly behind an activation that is constant on short inputs, whose variance falls faster "
+            "than any power of their length, so that Θ(x, x) is not known near x = 0",
+            "Put a Dense between them, or take a larger b_std before the activation",
+        )
+    return found

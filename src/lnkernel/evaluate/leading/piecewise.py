@@ -11,30 +11,38 @@ import numpy as np
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
-from lnkernel.calculus.quadrature import Table, graded_quadrature
+from lnkernel.calculus.quadrature import Grading, Table, graded_quadrature
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.errors import GrowthError
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.moments import moments_rule
 from lnkernel.evaluate.float64.panels import gaussian_rule, levels_for, marks_of
 from lnkernel.evaluate.float64.resolution import demand_resolved
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
+from lnkernel.evaluate.leading.functions import dual_by_moments
 from lnkernel.evaluate.leading.terms import as_term
 
 
 @graded_quadrature.register
-def _(num: LeadingTerms, layer: Elementwise, cov: Covariance, levels: int, table: Table) -> Dual:
-    """Behind a normalisation without eps all lengths are one and the same number."""
+def _(
+    num: LeadingTerms, layer: Elementwise, cov: Covariance, grading: Grading, table: Table
+) -> Dual:
+    """Of a function of one's own the moments are known at single lengths only: behind a normalisation without
+    eps all lengths are one and the same number."""
+    if moments_rule(layer) is not None:
+        return dual_by_moments(num, layer, cov)
     q = as_term(cov.first.q)
     if not (q.whole and q.power == 0):
         raise GrowthError(type(layer).__name__)
+    num.amplified.append(False)
     length = math.sqrt(q.coefficient)
     with jax.enable_x64(True):
         phi = function_of(layer)
         enough = levels_for(phi, length)
         short = max(length, SHORTEST)  # slopes at 0 are those on either side of it
         demand_resolved(layer, enough, short)
-        x, weights = map(np.asarray, gaussian_rule(marks_of(phi, enough).all / short))
+        x, weights = map(np.asarray, gaussian_rule(marks_of(phi, Grading(enough)).all / short))
         rest = np.asarray(phi.rest(jnp.asarray(length * x)))
         slopes = np.asarray(phi.with_slope(jnp.asarray(short * x))[1])
         start = float(phi.at_zero)

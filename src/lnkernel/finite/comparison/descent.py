@@ -58,7 +58,7 @@ class Descent:
 
 
 def descent(arch: Node, data: Data, eigen: Eigen) -> Descent:
-    """Of the networks of `arch`, with the eigenvectors of their Θ(X, X)."""
+    """The descent of the networks of `arch`, with the eigenvectors of their Θ(X, X)."""
     prior = matrix(nngp(arch), data.x)
     vectors = eigen.vectors
     targets = np.square(vectors.T @ data.y).sum(1)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds import bound
 from lnkernel.check import as_inputs, as_seeds, positive_integer
 from lnkernel.errors import GrowthError, InputError
@@ -26,7 +26,7 @@ from lnkernel.types import MorePoints, Points, Targets
 
 
 def compare(
-    arch: Node,
+    arch: Architecture,
     X: Points,
     y: Targets,
     x_eval: MorePoints,
@@ -81,16 +81,17 @@ def compare(
     if isinstance(goal, bool) or not isinstance(goal, Real) or not 0 < goal < 1:
         raise InputError("goal", "a number between 0 and 1", repr(goal), "The default is 1e-4")
     precision = precision_of(dtype)
-    limit = concrete_posterior(arch, X, y)
+    given = as_architecture(arch)
+    limit = concrete_posterior(given, X, y)
     data = limit._fit.data
     points = as_inputs(x_eval, data.x.shape[1], "x_eval")
     largest, rkhs = _bounds(limit)
     task = Task(
-        arch,
+        given,
         data,
         points,
         limit,
-        descent(arch, data, limit._fit.eigen),
+        descent(given, data, limit._fit.eigen),
         known,
         float(goal),
         max_steps,
@@ -110,7 +111,7 @@ def compare(
         limit_std=as_spread(limit.ensemble_variance(points), data),
         seeds=known,
         points=len(data.x),
-        arch=repr(arch),
+        arch=repr(given),
     )
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
+MATRICES = 5  # of the size of one sample, in memory at once
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -33,7 +35,7 @@ class Estimate:
 
 
 def estimate(samples: Iterable[ArrayLike]) -> Estimate:
-    """Of at least two arrays, one after the other, with two in memory (Welford 1962)."""
+    """The estimate from at least two arrays, one after the other: none is kept (Welford 1962)."""
     count, mean, squares = 0, np.zeros(()), np.zeros(())
     for sample in samples:
         count += 1

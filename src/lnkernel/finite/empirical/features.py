@@ -11,14 +11,15 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network
-from lnkernel.finite.empirical.estimate import Estimate, estimate
+from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
 from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
 from lnkernel.finite.modules import NTKLinear
 from lnkernel.finite.twins import Layer
+from lnkernel.gram.memory import demand_memory
 from lnkernel.types import Inputs, MoreInputs, MorePoints, Points
 
 
@@ -52,12 +53,14 @@ def empirical_nngp(network: nnx.Module, x: Inputs, x2: MoreInputs | None = None)
                 "Build it with more, e.g. lnkernel.mlp(outputs=500), or average over networks by "
                 "empirical_nngp_over_seeds",
             )
+        other = None if len(inputs) == 1 else len(inputs[1])
+        demand_memory(len(inputs[0]), MATRICES, "The mean", other)
         values = [np.asarray(evaluate(function, points), np.float64) for points in inputs]
         return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
 
 
 def empirical_nngp_over_seeds(
-    arch: Node,
+    arch: Architecture,
     x: Points,
     x2: MorePoints | None = None,
     *,

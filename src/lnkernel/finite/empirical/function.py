@@ -79,7 +79,7 @@ def open_function(
             "network",
             "a call outside of jax.jit, jax.grad and jax.vmap",
             "a call inside of one of them",
-            "Leave them away: the matrix is computed in tiles, by compiled programs",
+            "Call it outside of them: the matrix is computed in tiles, by compiled programs",
         )
     leaves = jax.tree.leaves(params)
     if not leaves:

@@ -9,18 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.check import as_points, as_seeds, check_dimensions
 from lnkernel.finite.build import Network, network
-from lnkernel.finite.empirical.estimate import Estimate, estimate
+from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.arguments import precision_of
+from lnkernel.gram.memory import demand_memory
 from lnkernel.progress import show_progress
 from lnkernel.types import Inputs, MorePoints, Points
 
 
 def empirical_ntk_over_seeds(
-    arch: Node,
+    arch: Architecture,
     x: Points,
     x2: MorePoints | None = None,
     *,
@@ -61,7 +62,7 @@ def sides(x: Inputs, x2: Inputs | None) -> list[Inputs]:
 
 
 def over_networks(
-    arch: Node,
+    arch: Architecture,
     x: Points,
     x2: MorePoints | None,
     matrix: Callable[[Network], np.ndarray],
@@ -74,6 +75,8 @@ def over_networks(
     points = [as_points(name, side) for name, side in zip(("x", "x2"), sides(x, x2), strict=False)]
     check_dimensions(points[0], points[-1])
     chosen = as_seeds(seeds, at_least=2)
+    other = None if x2 is None else len(points[1])
+    demand_memory(len(points[0]), MATRICES, "The mean", other)
 
     def samples() -> Iterator[np.ndarray]:
         for seed in show_progress(chosen, progress, "networks"):

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from lnkernel.errors import InputError
 from lnkernel.finite.empirical.function import Function, Piece, open_function
 from lnkernel.finite.empirical.structured import is_structured, structured_jacobian
+from lnkernel.gram.memory import demand_memory
 from lnkernel.types import Inputs, MoreInputs
 
 METHODS = ("auto", "structured", "jacobian", "vector")
@@ -129,6 +130,8 @@ def _in_tiles(
     function: Function, way: Way, x: np.ndarray, x2: np.ndarray, symmetric: bool
 ) -> Float[np.ndarray, "n m *outputs"]:
     """All blocks, those below the diagonal mirrored where the matrix is symmetric."""
+    entries, itemsize = function.outputs**2 if way.full else 1, x.dtype.itemsize
+    demand_memory(len(x), entries, "The tangent kernel", None if symmetric else len(x2), itemsize)
     size, size2 = _tile_size(function, way, x), _tile_size(function, way, x2)
     block = _along_rows if way.vector else _product
     out: np.ndarray | None = None

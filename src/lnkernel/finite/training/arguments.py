@@ -36,7 +36,7 @@ def settings_of(
             "batch_size",
             f"at most the number of points, {points}",
             repr(batch_size),
-            "Leave it away to use all points in every step",
+            "Omit it to use all points in every step",
         )
     return Settings(
         positive_integer("steps", steps),

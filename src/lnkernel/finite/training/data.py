@@ -33,7 +33,7 @@ class TrainingData(NamedTuple):
 def as_training_data(X: Any, y: Any, dtype: Any, stacklevel: int = 3) -> TrainingData:
     """The data, checked and converted, with a warning if its scale makes training hopeless.
 
-    The warning points `stacklevel` calls above: at the user's, if this is called by what he calls.
+    The warning points `stacklevel` calls above: at the line of the user that called the caller of this one.
     """
     shape = np.shape(X)
     flat = np.reshape(X, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else X

@@ -17,7 +17,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.arch import Node
+from lnkernel.arch.text import Architecture
 from lnkernel.check import as_inputs, as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
@@ -113,7 +113,7 @@ class Ensemble:
 
 
 def train_ensemble(
-    arch: Node,
+    arch: Architecture,
     X: EnsembleInputs,
     y: EnsembleTargets,
     seeds: int | Iterable[int] = 5,

@@ -49,7 +49,7 @@ class Learner(NamedTuple):
 
     @property
     def data_axis(self) -> int | None:
-        """Of x and y, for `jax.vmap` over the networks."""
+        """The axis of x and y that `jax.vmap` maps over the networks."""
         return 0 if self.own_data else None
 
     def first(self, x: Array, points: int) -> Array:
