@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import needs_difference, needs_range, reads_centred_input
+from lnkernel.arch.facts import (
+    needs_difference,
+    needs_range,
+    needs_sharp_lengths,
+    reads_centred_input,
+)
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry, namespace
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
+from lnkernel.evaluate.float64.precise import plain
 from lnkernel.types import Array
 
 
@@ -51,11 +57,14 @@ def through(
 ) -> Kernels:
     """K and Θ behind `arch` of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
+    settings = needs_range(arch), quick, equal, needs_sharp_lengths(arch)
     if namespace.of(total.w) is np:
-        eager = EagerFloat64(needs_range(arch), quick, equal)
-        return rule(arch, start, eager).kernels(eager)
-    num = Float64(needs_range(arch), quick, equal)
-    return run(arch, start, num).kernels(num)
+        eager = EagerFloat64(*settings)
+        kernels = rule(arch, start, eager).kernels(eager)
+    else:
+        num = Float64(*settings)
+        kernels = run(arch, start, num).kernels(num)
+    return Kernels(*map(plain, kernels))
 
 
 def quick(arch: Node, one: Points, two: Points, all_live: bool) -> tuple[Kernels, Array]:
