@@ -39,13 +39,15 @@ class Tiling(NamedTuple):
     batch: int
 
 
-# Sizes are multiples of 4 (the length of a vector register), but not powers of two, at which the
-# rows of a tile would fall on the same few lines of the cache.
-SMALL = Tiling(100, 240)
+# Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
+# number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
+SMALL = Tiling(112, 192)
 LARGE = Tiling(500, 10)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
+# XLA uses half of a register of 512 bits unless told. Processors with shorter ones use what they have.
+WHOLE_REGISTERS = {"xla_cpu_prefer_vector_width": 512}
 OTHER = ThreadPoolExecutor(1, "lnkernel")  # kept: its thread starts once, not with every matrix
 
 
@@ -223,7 +225,7 @@ def _taken(
     )
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3))
+@partial(jax.jit, static_argnums=(0, 2, 3), compiler_options=WHOLE_REGISTERS)
 def _batch(
     structure: Structure,
     varying: Array,
