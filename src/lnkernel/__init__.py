@@ -64,6 +64,7 @@ from lnkernel.bounds import (
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
+from lnkernel.gram.compiled import keep_programs
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
 from lnkernel.version import __version__ as __version__  # said twice: it is public
 
@@ -120,6 +121,7 @@ __all__ = [
     "errors",
     "experiments",
     "finite",
+    "keep_programs",
     "kernels",
     "mean_bound",
     "merge_duplicates",

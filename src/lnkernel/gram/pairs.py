@@ -43,6 +43,18 @@ def blocks(arch: Node, points: Points, index: Array) -> Points:
     return Points(*(p and geometry.blocks(p, index, with_difference) for p in points))
 
 
+def units(points: Points) -> Points | None:
+    """The unit vectors of `blocks`, whose products `quick` needs, if their coordinates are many."""
+    if points.raw.spread is not None:
+        return None
+    return Points(*(p and p.unit for p in points))
+
+
+def without_units(points: Points) -> Points:
+    """What `quick` reads beside their products."""
+    return Points(*(p and p._replace(unit=None) for p in points))
+
+
 def take(points: Points, index: Array) -> Points:
     """The points with these numbers, for `careful`."""
     return Points(*(p and geometry.take(p, index) for p in points))
@@ -67,13 +79,19 @@ def through(
     return Kernels(*map(plain, kernels))
 
 
-def quick(arch: Node, one: Points, two: Points, all_live: bool) -> tuple[Kernels, Array]:
-    """All pairs, (n, m), as exact as `geometry.quick`; and which of them need `careful`."""
+def quick(
+    arch: Node, one: Points, two: Points, all_live: bool, cosines: Points | None = None
+) -> tuple[Kernels, Array]:
+    """All pairs, (n, m), as exact as `geometry.quick`; and which of them need `careful`.
+
+    `cosines` are the products of their `units`, which are formed here if they are not given.
+    """
     with_difference = needs_difference(arch)
-    total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference)
+    of_raw, of_centred = (None, None) if cosines is None else cosines
+    total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference, of_raw)
     if one.centred is None or two.centred is None:
         return through(arch, total, None, quick=True), delicate
-    centred, also = geometry.quick(one.centred, two.centred, False, with_difference)
+    centred, also = geometry.quick(one.centred, two.centred, False, with_difference, of_centred)
     return through(arch, total, centred, quick=True), delicate | also
 
 
