@@ -194,6 +194,27 @@ class PrecisionError(LnkernelError, RuntimeError):
         )
 
 
+class TransformationError(LnkernelError, TypeError):
+    """What takes plain numbers was called inside of jax.jit, jax.grad or jax.vmap.
+
+    >>> import jax, lnkernel as lnk
+    >>> jax.jit(lambda x: lnk.bound(lnk.mlp(norm="first"), x, [1.0]).value)([[1.0]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.TransformationError: bound: expected plain numbers, got values that a jax.jit, jax.grad or \
+jax.vmap around this call is transforming. It makes decisions by its numbers, which are not known there. Call it \
+outside of jax.grad and jax.jit, and use its result inside.
+    """
+
+    def __init__(self, what: str):
+        super().__init__(
+            f"{what}: expected plain numbers, got values that a jax.jit, jax.grad or jax.vmap around this call is "
+            "transforming. It makes decisions by its numbers, which are not known there. Call it outside of jax.grad "
+            "and jax.jit, and use its result inside."
+        )
+        self.what = what
+
+
 class NetworkPrecisionError(LnkernelError, RuntimeError):
     """A float64 network built or called where JAX would cut its numbers to float32.
 

@@ -261,7 +261,7 @@ def test_in_64_bit_mode() -> None:
     with jax.enable_x64(True):
         again = lnk.bound(FIRST, jax.numpy.asarray(X6), jax.numpy.asarray(Y6))
         at = again.at(X6)
-    assert isinstance(at, jax.Array) and at.dtype == np.float64
+    assert isinstance(at, np.ndarray) and at.dtype == np.float64
     assert again.value == b.value and np.array_equal(np.asarray(at), b.at(X6))
 
 

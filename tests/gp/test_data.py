@@ -134,7 +134,7 @@ def test_merging_does_not_overflow() -> None:
 def test_merged_in_64_bit_mode() -> None:
     with jax.enable_x64(True):
         x, y = lnk.merge_duplicates([[1.0], [1.0]], [1.0, 2.0])
-    assert isinstance(x, jax.Array) and y.dtype == np.float64 and float(y[0]) == 1.5
+    assert isinstance(x, np.ndarray) and y.dtype == np.float64 and float(y[0]) == 1.5
 
 
 # ------------------------------------------------------------------ singular matrices

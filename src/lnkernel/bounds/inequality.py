@@ -20,8 +20,8 @@ from lnkernel.check import as_flag, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
 from lnkernel.gram.memory import demand_memory
+from lnkernel.precision import demand_plain_numbers
 from lnkernel.types import Points, Targets
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formula
 
 
 def bound(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None = None,
     y: Targets | None = None,
     s: str | float = "sharp",
@@ -66,6 +66,7 @@ def bound(
     >>> lnk.bound(post).rkhs == b.rkhs
     True
     """
+    demand_plain_numbers("bound", arch, X, y, s, noise)
     form, factor = _checked_s(s)
     proved = as_flag("certify", certify)
     asked = problem(arch, X, y, noise)

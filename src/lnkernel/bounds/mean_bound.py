@@ -13,8 +13,8 @@ from lnkernel.bounds.reach import reach
 from lnkernel.evaluate.leading.growth import concrete
 from lnkernel.gp.fit import fit
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
 from lnkernel.gram.memory import demand_memory
+from lnkernel.precision import demand_plain_numbers
 from lnkernel.types import Points, Targets
 
 
@@ -49,7 +49,7 @@ class MeanBound:
 
 
 def mean_bound(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None = None,
     y: Targets | None = None,
     noise: float = 0.0,
@@ -75,6 +75,7 @@ def mean_bound(
     >>> bool(far < b.value), lnk.bound(arch, [[1.0]], [1.0]).value
     (True, inf)
     """
+    demand_plain_numbers("mean_bound", arch, X, y, noise)
     asked = problem(arch, X, y, noise)
     plain = concrete(asked.arch)
     if asked.fit is None:

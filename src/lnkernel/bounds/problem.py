@@ -14,7 +14,6 @@ from lnkernel.errors import InputError
 from lnkernel.gp.fit import Fit
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
 from lnkernel.types import Points, Targets
 
 
@@ -28,7 +27,7 @@ class Problem(NamedTuple):
 
 
 def problem(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None,
     y: Targets | None,
     noise: float,
@@ -36,13 +35,6 @@ def problem(
     """The arguments of `bound`, checked."""
     if isinstance(arch, Posterior):
         return _of_posterior(arch._fit, X, y, noise)
-    if isinstance(arch, TracedPosterior):
-        raise InputError(
-            "arch",
-            "a network, or a posterior of plain numbers",
-            "a posterior that JAX is transforming",
-            "Ask for the bound outside of jax.grad and jax.jit",
-        )
     variance = as_number(noise)
     if variance is None or not 0 <= variance < math.inf:
         raise InputError(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from lnkernel.arch.text import Architecture
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
-from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.gp.posterior import posterior
 from lnkernel.plot.bounds_on_line import on_a_line
 from lnkernel.types import Array, Line, Points, Targets
 
@@ -66,7 +66,7 @@ def extrapolation(
     import matplotlib.pyplot as plt
 
     line = on_a_line(X, x)
-    post = concrete_posterior(arch, X, y, noise=noise)
+    post = posterior(arch, X, y, noise=noise)
     made, mean = bound_of(post), np.asarray(post.mean(line[:, None]))
     bounds = {form: float(getattr(made, form)) for form in FORMS}
     ax = plt.gca() if ax is None else ax

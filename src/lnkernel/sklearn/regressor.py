@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lnkernel.arch import Node
 from lnkernel.bounds import Bound, bound
 from lnkernel.gp.duplicates import merge_duplicates
-from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.gp.posterior import posterior
 from lnkernel.sklearn.networks import as_network
 from lnkernel.types import MorePoints, Outputs, Points, Targets
 
@@ -69,7 +69,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self.arch_ = as_network(self.arch)
         if self.merge_duplicates and self.noise == 0:
             X, y = merge_duplicates(X, y)
-        self.posterior_ = concrete_posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)
+        self.posterior_ = posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)
         self._bound: Bound | None = None
         return self
 
