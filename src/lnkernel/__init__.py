@@ -50,6 +50,7 @@ from lnkernel.arch import (
     residual,
     serial,
 )
+from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
 from lnkernel.bounds import (
     Bound,
@@ -123,6 +124,7 @@ __all__ = [
     "finite",
     "keep_programs",
     "kernels",
+    "latex",
     "mean_bound",
     "merge_duplicates",
     "mlp",
