@@ -19,6 +19,7 @@ from lnkernel.check import as_array, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
+from lnkernel.tangents.structure import register_sequence
 from lnkernel.types import Points
 
 PARAMETERIZATIONS = ("ntk", "standard")
@@ -49,6 +50,9 @@ class Network(nnx.Sequential):
                 "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
             )
         return super().__call__(jnp.asarray(given).astype(self.dtype))
+
+
+register_sequence(Network)
 
 
 def network(
