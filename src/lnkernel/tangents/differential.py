@@ -44,6 +44,16 @@ class Differential:
     _name: str = "model"  # in messages
 
     @property
+    def function(self) -> Function:
+        """The model as a pure function."""
+        return self._model.function
+
+    @property
+    def structured(self) -> bool:
+        """Whether the Jacobian can be kept in factors."""
+        return self._model.structured
+
+    @property
     def params(self) -> Tree:
         """The chosen parameters θ₀: an `nnx.State`, or the tree with None for those not chosen."""
         return self._model.function.params
@@ -67,6 +77,12 @@ class Differential:
         """Chosen parameters together with all others, in the form in which the model was given:
         `nnx.update(model, …)`, `model.apply(…, x)` and `f(…, x)` take them."""
         return self._model.whole(params)
+
+    def chosen(self, params: Tree) -> Tree:
+        """The chosen ones of parameters, which may be all of the model's or the chosen ones alone."""
+        if jax.tree.structure(params) == jax.tree.structure(self.params):
+            return params
+        return self._model.chosen(params)
 
     @contextmanager
     def open(self, *inputs: tuple[str, Inputs]) -> Iterator[tuple[Function, list[np.ndarray]]]:
@@ -98,7 +114,7 @@ class Differential:
     def value(self, x: Inputs) -> PerInput:
         """f(x) at the parameters θ₀: (n,), or (n, k) of k outputs."""
         with self.open(("x", x)) as (function, (points,)):
-            return _one_or_all(products.values(function, points, self.batch_size))
+            return one_or_all(products.values(function, points, self.batch_size))
 
     def jvp(self, x: Inputs, v: Tree) -> PerInput:
         """J(x) v, the change of f(x) along v: (n,), or (n, k).
@@ -109,7 +125,7 @@ class Differential:
         """
         with self.open(("x", x)) as (function, (points,)):
             direction = as_direction("v", v, function.params)
-            return _one_or_all(products.jvp(function, points, direction, self.batch_size))
+            return one_or_all(products.jvp(function, points, direction, self.batch_size))
 
     def vjp(self, x: Inputs, c: PerInput) -> Tree:
         """J(x)ᵀ c, the sum of gradients with weights c, (n,) or (n, k): a tree like `params`."""
@@ -168,7 +184,7 @@ class Differential:
         """K(x, x) of every input on its own: (n,), or (n, k, k) of k outputs unless
         `outputs="mean"`."""
         with self.open(("x", x)) as (function, (points,)):
-            way = tiled.choose_way(self._model.structured, function, "auto", outputs)
+            way = tiled.choose_way(self.structured, function, "auto", outputs)
             made = tiled.diagonal(function, way._replace(vector=False), points)
         return made[:, 0, 0] if made.ndim == 3 and made.shape[1] == 1 else made
 
@@ -223,7 +239,7 @@ class Differential:
         symmetric = x2 is None or x2 is x
         given = [("x", x)] if x2 is None or symmetric else [("x", x), ("x2", x2)]
         with self.open(*given) as (function, inputs):
-            way = tiled.choose_way(self._model.structured, function, method, outputs)
+            way = tiled.choose_way(self.structured, function, method, outputs)
             if blocks is not None:
                 way = self._in_blocks(way, function, *blocks)
             return tiled.gram(function, way, inputs[0], inputs[-1], symmetric)
@@ -247,6 +263,6 @@ def _block(path: Path, by: str | Callable[[Path], str]) -> str:
     return spell(path[:-1] if by == "layer" and len(path) > 1 else path)
 
 
-def _one_or_all(values: np.ndarray) -> np.ndarray:
+def one_or_all(values: np.ndarray) -> np.ndarray:
     """One output has no axis of its own."""
     return values[:, 0] if values.shape[1] == 1 else values

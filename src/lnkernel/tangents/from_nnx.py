@@ -58,10 +58,16 @@ def read_nnx(
     chosen, rest = (cast(_replace(nnx.as_pure(state), params), dtype) for state in states)
     flat = nnx.to_flat_state(chosen)
     paths = [path for path, _ in flat]
-    refuse_nothing(paths, (path for path, _ in nnx.to_flat_state(nnx.state(model))), name, wrt)
+    known = [path for path, _ in nnx.to_flat_state(nnx.state(model, nnx.Param))]
+    refuse_nothing(paths, known, name, wrt)
     refuse_integers(paths, [leaf for _, leaf in flat])
     function = Function(NNXApply(graph), chosen, rest, 0)
-    return Model(function, paths, lambda tree: tree, is_structured(model))
+
+    def only_chosen(state: Tree) -> Tree:
+        known = dict(nnx.to_flat_state(nnx.as_pure(state)))
+        return nnx.from_flat_state({path: known[path] for path in paths if path in known})
+
+    return Model(function, paths, lambda tree: tree, only_chosen, is_structured(model))
 
 
 def _as_filter(wrt: Wrt) -> Any:

@@ -39,7 +39,7 @@ class LinenCall:
         try:
             out: Any = self.module.apply(variables, x)
         except (flax.errors.ModifyScopeVariableError, flax.errors.InvalidRngError) as problem:
-            said = str(problem).split("(http")[0].strip()
+            said = str(problem).split("(http")[0].strip(" .")
             raise TrainingModeError(
                 type(self.module).__name__,
                 said,
@@ -101,7 +101,14 @@ def _read(
     refuse_integers(found, [one for one in chosen if one is not None])
     rest = tree.unflatten(others)
     function = Function(TreeApply(f), tree.unflatten(chosen), rest, 0)
-    return Model(function, found, lambda some: join(some, rest))
+
+    def only_chosen(whole: Tree) -> Tree:
+        if jax.tree.structure(whole) != tree:
+            return whole  # whoever takes it says what is wrong with it
+        pairs = zip(tree.flatten_up_to(whole), is_chosen, strict=True)
+        return tree.unflatten([one if here else None for one, here in pairs])
+
+    return Model(function, found, lambda some: join(some, rest), only_chosen)
 
 
 def join(params: Tree, rest: Tree) -> Tree:

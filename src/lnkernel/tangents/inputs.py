@@ -104,3 +104,15 @@ def check_each_on_its_own(
             "two inputs together have other outputs than each alone",
             "Give the function of the network in evaluation mode, after model.eval()",
         )
+
+
+def check_columns(y: np.ndarray, outputs: int) -> None:
+    """Targets (n,) or (n, k) have as many columns as the model has outputs."""
+    columns = 1 if y.ndim == 1 else y.shape[1]
+    if columns != outputs:
+        raise InputError(
+            "y",
+            f"as many outputs as the model has, {outputs}",
+            f"{columns} for each point",
+            "Give y one column for each output",
+        )

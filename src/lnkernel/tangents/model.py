@@ -23,6 +23,7 @@ class Model(NamedTuple):
     function: Function
     paths: list[Path]  # of the chosen parameters, in the order of the leaves
     whole: Callable[[Tree], Tree]  # chosen parameters in the form in which users have them
+    chosen: Callable[[Tree], Tree]  # the way back: the chosen ones of all parameters
     structured: bool = False  # whether its Jacobian can be kept in factors
     joint: Callable[[Array], Array] | None = None  # f of several inputs at once, to be compared
 

@@ -10,19 +10,142 @@ from jax.typing import DTypeLike
 
 from lnkernel.check import positive_integer
 from lnkernel.errors import InputError
+from lnkernel.tangents.anisotropy import Anisotropy, anisotropy_of
 from lnkernel.tangents.differential import Differential
+from lnkernel.tangents.eigen import spectrum_of
+from lnkernel.tangents.linear import Linearized
 from lnkernel.tangents.model import Tree
 from lnkernel.tangents.read import read_model
+from lnkernel.tangents.ridge import Ridge, ridge_of
 from lnkernel.tangents.selection import Wrt
+from lnkernel.tangents.spectrum import Spectrum
+from lnkernel.types import Inputs, Number, Targets
 
 BATCH = 256  # inputs at a time, in products
 
 
 class Tangent(Differential):
-    """A network to first order in its chosen parameters, as `tangent` makes it."""
+    r"""A network to first order in its chosen parameters, as `tangent` makes it.
+
+    Rows are inputs, or pairs of an input and an output: of one output n rows, of k outputs n · k.
+    The loss is half the SUM of the squared errors, as in `Posterior`.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> x = np.linspace(-1, 1, 6)[:, None]
+    >>> t = lnk.tangent(lnk.finite.network(lnk.mlp(hidden=1), in_dim=1, width=32, rngs=0))
+    >>> t
+    Tangent(parameters=97, arrays=4, dtype=float32)
+    >>> bool(np.allclose(t.matvec(x)(np.ones(6)), t.gram(x).sum(1)))
+    True
+    """
 
     def __repr__(self) -> str:
-        return f"Tangent(parameters={self.size}, blocks={len(self.paths)}, dtype={self.dtype})"
+        return f"Tangent(parameters={self.size}, arrays={len(self.paths)}, dtype={self.dtype})"
+
+    def spectrum(
+        self,
+        x: Inputs,
+        k: int | None = None,
+        *,
+        method: str = "auto",
+        outputs: str = "full",
+        landmarks: int | None = None,
+        seed: int = 0,
+    ) -> Spectrum:
+        r"""The eigenvalues and eigenvectors of K on the inputs x, the largest first.
+
+        Args:
+            x: inputs, (n, ...).
+            k: how many; by default all by "dense", and 20 otherwise.
+            method: "dense" makes the matrix, of 4,000 rows at most if left to "auto". "lanczos" needs
+                products with K only. "nystrom" makes the matrix of some of the inputs (`landmarks`)
+                and extends its eigenvectors to all, $\lambda \approx \frac nm \lambda_m$; their errors,
+                the `residuals`, are those on all inputs.
+            outputs: "full" has a row for every input and output, "mean" one for every input, of the
+                mean of $K_{oo}$ over the outputs.
+            landmarks: the number of inputs for "nystrom".
+            seed: of the start of Lanczos, and of the choice of inputs.
+
+        >>> import numpy as np, lnkernel as lnk
+        >>> x = np.linspace(-1, 1, 6)[:, None]
+        >>> t = lnk.tangent(lnk.finite.network(lnk.mlp(hidden=1), in_dim=1, width=32, rngs=0))
+        >>> s, few = t.spectrum(x), t.spectrum(x, 2, method="lanczos")
+        >>> bool(np.allclose(s.values[:2], few.values, rtol=1e-5))
+        True
+        >>> bool(np.isclose(s.alignment(s.vectors[:, 0]), s.values[0]))
+        True
+        """
+        return spectrum_of(self, x, k, method, outputs, landmarks, seed)
+
+    @property
+    def linear(self) -> Linearized:
+        r"""$\bar f(\theta, x) = f(\theta_0, x) + J(x)\,(\theta - \theta_0)$, the linearized model.
+
+        >>> import jax, numpy as np, optax, lnkernel as lnk
+        >>> x = np.linspace(-1, 1, 6)[:, None]
+        >>> t = lnk.tangent(lnk.finite.network(lnk.mlp(hidden=1), in_dim=1, width=32, rngs=0))
+        >>> bool(np.allclose(t.linear(t.params, x), t.value(x)))
+        True
+        >>> module = t.linear.module()
+        >>> result = lnk.finite.train(module, x, np.sin(x[:, 0]), optax.sgd(1e-2), steps=100)
+        >>> after = t.ridge(x, np.sin(x[:, 0])).after(100, 1e-2)
+        >>> bool(np.allclose(t.linear(module.params, x), after.mean(x), atol=1e-5))
+        True
+        """
+        return Linearized(self, with_start=True)
+
+    @property
+    def linear_without_start(self) -> Linearized:
+        r"""$J(x)\,(\theta - \theta_0)$: the linearized model that starts at the function 0.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.linear_without_start(jnp.array([2.0, 2.0]), [[1.0, 0.0], [5.0, 1.0]])
+        array([1., 5.], dtype=float32)
+        """
+        return Linearized(self, with_start=False)
+
+    def ridge(self, X: Inputs, y: Targets, strength: Number = 0.0) -> Ridge:
+        r"""What fine-tuning from θ₀ converges to, linearized: the minimum of
+
+            1/2 Σ (f̄(x_i) - y_i)² + strength/2 |θ - θ₀|²,    θ - θ₀ = Jᵀ (K + strength)⁻¹ (y - f(X)).
+
+        The result has `mean(x)`, `params`, `change` and `distance`, and `at(time)` and
+        `after(steps, learning_rate)` for training that stops, with the conventions of `posterior`,
+        where `noise` is what `strength` is here.
+
+        Args:
+            X: inputs, (n, ...).
+            y: targets, (n,) or, for k outputs, (n, k).
+            strength: of the ridge term; nothing else is added to K.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([0.0, 0.0]))
+        >>> fit = t.ridge([[1.0, 0.0]], [2.0], strength=1.0)           # 2 · 1/(1 + 1)
+        >>> fit.params, fit.mean([[3.0, 5.0]])
+        (Array([1., 0.], dtype=float32), array([3.]))
+        >>> fit.after(1, learning_rate=0.25).params                    # one step: 0.25 · 2
+        Array([0.5, 0. ], dtype=float32)
+        """
+        return ridge_of(self, X, y, strength)
+
+    def anisotropy(self, x0: Any, k: int | None = None, *, method: str = "auto") -> Anisotropy:
+        r"""Neural anisotropy directions: the directions v of the input at x0 in which the gradient
+        $g(x) = \partial f/\partial\theta$ changes most, by $|\partial g/\partial x\;v|^2$, summed
+        over the outputs.
+
+        Args:
+            x0: one input, without an axis for n.
+            k, method: as in `spectrum`, of a matrix with a row for every coordinate of the input.
+
+        At a kink of the activations (ReLU without bias at 0) the derivative is the one JAX has there.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ (jnp.array([3.0, 1.0]) * w), jnp.ones(2))
+        >>> t.anisotropy([0.0, 0.0]).values                            # the gradient is (3 x, x')
+        array([9., 1.])
+        """
+        return anisotropy_of(self, x0, k, method)
 
 
 def tangent(
