@@ -17,7 +17,7 @@ from lnkernel.errors import InputError
 from lnkernel.precision import inside_jit, is_traced
 from lnkernel.tangents import gram as tiled
 from lnkernel.tangents import products
-from lnkernel.tangents.function import Function
+from lnkernel.tangents.function import Function, are_alike
 from lnkernel.tangents.inputs import (
     as_direction,
     as_rows,
@@ -80,7 +80,7 @@ class Differential:
 
     def chosen(self, params: Tree) -> Tree:
         """The chosen ones of parameters, which may be all of the model's or the chosen ones alone."""
-        if jax.tree.structure(params) == jax.tree.structure(self.params):
+        if are_alike(params, self.params):
             return params
         return self._model.chosen(params)
 
@@ -224,7 +224,10 @@ class Differential:
         names = [_block(path, by) for path in self.paths]
         known = list(dict.fromkeys(names))
         made = self._gram(x, x2, "auto", outputs, (names, known, by == "layer"))
-        one = [whole[:, 0, :, 0] if whole.ndim == 4 and whole.shape[1] == 1 else whole for whole in made]
+        one = [
+            whole[:, 0, :, 0] if whole.ndim == 4 and whole.shape[1] == 1 else whole
+            for whole in made
+        ]
         return dict(zip(known, one, strict=True))
 
     def _gram(
