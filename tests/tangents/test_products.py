@@ -89,7 +89,9 @@ def test_chosen_parameters_of_a_factored_jacobian(wrt: Any) -> None:
 def test_a_filter_of_nnx_chooses_lora_factors() -> None:
     rngs = nnx.Rngs(0)
     base = nnx.Linear(3, 4, rngs=rngs)
-    model = nnx.Sequential(nnx.LoRA(3, 2, 4, base_module=base, rngs=rngs), nnx.Linear(4, 1, rngs=rngs))
+    model = nnx.Sequential(
+        nnx.LoRA(3, 2, 4, base_module=base, rngs=rngs), nnx.Linear(4, 1, rngs=rngs)
+    )
     t = lnk.tangent(model, wrt=nnx.LoRAParam)
     assert [path[-1] for path in t.paths] == ["lora_a", "lora_b"]
     assert lnk.tangent(model, wrt=lambda path: path[-1] == "lora_b").size == 8
