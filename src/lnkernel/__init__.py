@@ -71,6 +71,7 @@ from lnkernel.version import __version__ as __version__  # said twice: it is pub
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
+    from lnkernel.tangents.tangent import tangent
 
 __all__ = [
     "Abs",
@@ -139,6 +140,7 @@ __all__ = [
     "sklearn",
     "stax",
     "sup_diagonal",
+    "tangent",
 ]
 
 _ON_DEMAND = (
@@ -154,6 +156,8 @@ _ON_DEMAND = (
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "tangent":  # it needs Flax
+        return importlib.import_module(f"{__name__}.tangents.tangent").tangent
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
