@@ -39,7 +39,7 @@ def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...
     arch, n = assembled(program), len(points.raw.live)
     found = []
     for start in range(0, n, AT_ONCE):
-        some = pairs.take(points, slice(start, start + AT_ONCE))
+        some = pairs.take(points, np.arange(start, min(start + AT_ONCE, n)))
         kernels = pairs.diagonal(arch, some, program.all_live)
         found.append([np.asarray(kernel) for kernel in named(kernels, program.which)])
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))

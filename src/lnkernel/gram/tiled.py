@@ -237,7 +237,8 @@ def _with_care(
     if not len(rows):
         return
     if eager.suits_delicate(program, len(rows)):
-        yield rows, columns, list(eager.carefully(program, points, points2, rows, columns))
+        values = eager.carefully(program, points, points2, rows, columns)
+        yield rows, columns, [np.asarray(value) for value in values]
         return
     most = MOST_COORDINATES // points.raw.unit.shape[1]
     allowed = [c for c in CHUNKS if c <= most] or CHUNKS[:1]
@@ -246,8 +247,8 @@ def _with_care(
     for k in range(0, len(rows), chunk):
         a, b = rows[k : k + chunk], columns[k : k + chunk]
         sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
-        values = compute(program.varying, *sides)
-        yield a, b, [np.asarray(value)[: len(a)] for value in values]
+        found = compute(program.varying, *sides)
+        yield a, b, [np.asarray(value)[: len(a)] for value in found]
 
 
 def _careful(
