@@ -64,8 +64,8 @@ def closed_forms() -> dict[str, Case]:
     for name in ("erf", "gelu"):
         act = CLOSED[name]
         # the program of ten closed forms takes ten minutes to compile
-        made[f"{name} 10"] = case(deep(10, act), by_program=False)
-        made[f"{name} LN all 10"] = case(deep(10, act, before=(LayerNorm(),)), by_program=False)
+        made[f"{name} 10"] = case(deep(10, act), programs="none")
+        made[f"{name} LN all 10"] = case(deep(10, act, before=(LayerNorm(),)), programs="none")
     return made
 
 

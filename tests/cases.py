@@ -95,7 +95,7 @@ class Case(NamedTuple):
     longest: float = math.inf  # inputs that the library or the oracle takes
     kernels: tuple[str, ...] = ("ntk", "nngp")  # that exist
     batch: int | None = None  # pairs that are computed at once, where each takes long
-    by_program: bool = True  # and not by NumPy alone
+    programs: str = "one"  # beside NumPy: that of symmetric matrices; or "none", or "every"
 
     def takes(self, pair: Pair) -> bool:
         return pair.size <= self.longest

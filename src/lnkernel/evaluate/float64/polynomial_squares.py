@@ -1,7 +1,7 @@
 r"""The squared lengths behind a polynomial, to twice the digits of float64.
 
-$\sum_j c_j (ru)^j = \sum_n A_n(r)\,h_n(u)$ has $A_n^2 = \frac{q^s}{n!}\big(\sum_j c_j\,I_{jn}\,q^{(j-s)/2}\big)^2$, with $s$ the parity of
-$n$ and whole numbers $I_{jn}$.
+$\sum_j c_j (ru)^j = \sum_n A_n(r)\,h_n(u)$ has $A_n^2 = \frac{q^s}{n!}\big(\sum_j c_j\,I_{jn}\,q^{(j-s)/2}\big)^2$,
+with $s$ the parity of $n$ and whole numbers $I_{jn}$.
 """
 
 from __future__ import annotations
