@@ -6,13 +6,18 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+import cases
 import jax
 import numpy as np
 import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import InputError
-from lnkernel.gram import compiled
+from lnkernel.evaluate.float64.expansion import expand, has_series
+from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
+from lnkernel.gram import compiled, pairs, tiled
+from lnkernel.gram.prepared import prepare
+from lnkernel.gram.program import dissect_numbers, program_for
 
 RNG = np.random.default_rng(0)
 
@@ -63,6 +68,52 @@ def test_dimensions_filled_up_with_zeros(d: int) -> None:
     whole, ends = theta(x), np.sqrt(theta.diagonal(x))
     error = np.abs(whole[:20, 90:] - theta(x[:20], x[90:])) / ends[:20, None] / ends[90:]
     assert error.max() < 4e-15
+
+
+SERIES = {
+    "gelu": lnk.mlp(hidden=2, activation=lnk.Gelu()),
+    "erf": lnk.mlp(norm="all", activation=lnk.Erf()),
+    "silu": lnk.mlp(activation=lnk.Silu()),
+    "tanh": lnk.mlp(hidden=2, norm="first", activation=lnk.Tanh()),
+    "sin": lnk.mlp(activation=lnk.Sin(1.5, 0.4)),
+    "polynomial": lnk.mlp(activation=lnk.Polynomial((0.1, 1.0, 0.3))),
+}
+ALL = {name: case.arch for name, case in cases.architectures().items()} | SERIES
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("name", ALL)
+def test_rules_are_in_step(name: str, zero: bool) -> None:
+    """What NumPy remembers of every input is what the program asks for; it is made, but not compiled."""
+    x = points(7, 3)
+    x[4] *= 0.0 if zero else 1.0
+    arch = expand(ALL[name], x) if has_series(ALL[name]) else ALL[name]
+    program = program_for(dissect_numbers(arch), ("nngp", "ntk"), x)
+    assert program.all_live is not zero
+    with jax.enable_x64(True):
+        made = prepare(program, x, 4)
+        one = pairs.without_units(made.blocks)
+        static = program.structure, program.which, program.all_live
+        jax.eval_shape(
+            lambda *numbers: tiled._batch(*static, *numbers),
+            *(program.varying, one, one, None, made.records),
+        )
+
+
+def test_rules_out_of_step_compute_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = points(101, 5)
+    arch = lnk.serial(lnk.Dense(8), lnk.Abs(), lnk.Dense(8, b_std=0.3), lnk.Relu(), lnk.Dense(1))
+    usual = lnk.ntk(arch)(x)
+    lnk.keep_programs(1)  # forget the usual program
+    lnk.nngp(lnk.mlp())(x)
+    lnk.keep_programs()
+
+    def out_of_step(*_: object) -> None:
+        raise OutOfStepError
+
+    monkeypatch.setattr(Recalling, "once", out_of_step)
+    ends = np.sqrt(np.diagonal(usual))
+    assert (np.abs(lnk.ntk(arch)(x) - usual) / ends / ends[:, None]).max() < 4e-15
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import numpy as np
 
 from lnkernel.arch.facts import needs_compiler
 from lnkernel.gram import pairs
-from lnkernel.gram.prepared import blocks_at, diagonal_of
+from lnkernel.gram.prepared import diagonal_of
 from lnkernel.gram.program import Program, assembled, named
 from lnkernel.types import Array
 
@@ -90,8 +90,7 @@ def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Ou
     """All pairs; and those that need more care."""
     arch = assembled(program)
     first, second = (
-        blocks_at(pairs.blocks(arch, some, np.arange(len(some.raw.live))[None]), 0)
-        for some in (one, two)
+        pairs.blocks_of_one(arch, some, np.arange(len(some.raw.live))) for some in (one, two)
     )
     kernels, delicate = pairs.quick(arch, first, second, program.all_live)
     shape = len(one.raw.live), len(two.raw.live)

@@ -5,14 +5,20 @@ It is little work beside that for the pairs, and it would take as long to compil
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
+from lnkernel.arch.facts import needs_compiler
+from lnkernel.evaluate.float64.per_input import Record
 from lnkernel.gram import pairs
 from lnkernel.gram.program import Program, assembled, named
+from lnkernel.gram.structure import assemble
 from lnkernel.types import Array
+
+T = TypeVar("T")
 
 AT_ONCE = 4096  # points: some rules take thousands of numbers for each
 
@@ -22,16 +28,34 @@ class Prepared(NamedTuple):
 
     points: pairs.Points  # (n, ...)
     blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
+    records: tuple[
+        Any, Any
+    ]  # and what its rules compute of each, as the first and as the second of a pair
     ends: tuple[np.ndarray, ...]  # the diagonals
 
 
-def prepare(program: Program, x: Array, size: int) -> Prepared:
-    """The points x (n, d); the last one fills up the last block."""
+def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 1)) -> Prepared:
+    """The points x (n, d), for these sides of the pairs; the last one fills up the last block."""
     arch, n = assembled(program), len(x)
+    # NumPy's numbers, since a comparison of plain ones is a fact: the program's are not known when it is made
+    by_numbers = assemble(program.structure, np.asarray(program.varying))
     with np.errstate(all="ignore"):
         points = pairs.prepare(arch, np.asarray(x))
         index = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
-        return Prepared(points, pairs.blocks(arch, points, index), diagonal_of(program, points))
+        first, second = (
+            _in_blocks(pairs.remember(by_numbers, points, side, program.all_live), index)
+            if side in sides and not needs_compiler(arch)
+            else None
+            for side in (0, 1)
+        )
+        blocks, ends = pairs.blocks(arch, points, index), diagonal_of(program, points)
+        return Prepared(points, blocks, (first, second), ends)
+
+
+def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
+    if record is None:
+        return None
+    return replace(record, numbers=record.numbers[:, index].swapaxes(0, 1))
 
 
 def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:
@@ -45,6 +69,7 @@ def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
-def blocks_at(blocks: pairs.Points, index: np.ndarray | int) -> pairs.Points:
+def blocks_at(blocks: T, index: np.ndarray) -> T:
     """The blocks with these numbers."""
-    return jax.tree.map(lambda part: part[index], blocks)
+    found: T = jax.tree.map(lambda part: part[index], blocks)
+    return found

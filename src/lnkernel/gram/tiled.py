@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lnkernel.evaluate.float64.per_input import OutOfStepError, Record
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.compiled import compiled
 from lnkernel.gram.prepared import Prepared, blocks_at, prepare
@@ -30,6 +31,7 @@ from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
 
 Out = tuple[Array, ...]
+Records = tuple[Record | None, Record | None]  # of the first and of the second of each pair
 Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
 
 
@@ -87,7 +89,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, size = len(x), len(x2), _tiling(x).size
-    one, two = (prepare(program, points, size) for points in (x, x2))
+    one, two = prepare(program, x, size, (0,)), prepare(program, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
@@ -136,6 +138,7 @@ def _each_batch(
     """The tiles with these corners, batch by batch."""
     size, batch = _tiling(one.points.raw.unit)
     compute = compiled(_batch, program.structure, program.which, program.all_live)
+    known = one.records[0], two.records[1]
     ahead: Batch | None = None
     for k in range(0, len(corners), batch):
         some = corners[k : k + batch]
@@ -144,7 +147,12 @@ def _each_batch(
         units, units2 = pairs.units(first), pairs.units(second)
         cosines = None if units is None else _cosines(units, units2)
         sides = pairs.without_units(first), pairs.without_units(second)
-        values = compute(program.varying, *sides, cosines)
+        records = blocks_at(known[0], index[0]), blocks_at(known[1], index[1])
+        try:
+            values = compute(program.varying, *sides, cosines, records)
+        except OutOfStepError:  # a layer from outside that branches on its numbers
+            known = None, None
+            values = compute(program.varying, *sides, cosines, known)
         if ahead is not None:
             yield ahead  # it is written while the next one is computed
         ahead = Batch(some, values)
@@ -193,17 +201,26 @@ def _batch(
     one: pairs.Points,
     two: pairs.Points,
     cosines: pairs.Points | None,
+    records: Records,
 ) -> Out:
     """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
     arch = assemble(structure, varying)
     size = one.raw.live.shape[1]
 
-    def tile(one: pairs.Points, two: pairs.Points, cosines: pairs.Points | None) -> Out:
-        values, delicate = pairs.quick(arch, one, two, all_live, cosines)
+    def tile(
+        one: pairs.Points, two: pairs.Points, cosines: pairs.Points | None, records: Records
+    ) -> Out:
+        first, second = records
+        if first is None or second is None:
+            values, delicate = pairs.quick(arch, one, two, all_live, cosines)
+        else:
+            num = pairs.recalling(arch, (first, second))
+            values, delicate = pairs.quick(arch, one, two, all_live, cosines, num)
+            num.demand_finished()
         full = (jnp.broadcast_to(v, (size, size)) for v in named(values, which))
         return tuple(jnp.where(delicate, jnp.nan, v) for v in full)
 
-    return jax.vmap(tile)(one, two, cosines)
+    return jax.vmap(tile)(one, two, cosines, records)
 
 
 def _delicate_pairs(run: Run, one_half: bool) -> list[Pairs]:
