@@ -22,7 +22,6 @@ class Prepared(NamedTuple):
 
     points: pairs.Points  # (n, ...)
     blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
-    ends: tuple[np.ndarray, ...]  # the diagonals
 
 
 def prepare(program: Program, x: Array, size: int) -> Prepared:
@@ -31,7 +30,7 @@ def prepare(program: Program, x: Array, size: int) -> Prepared:
     with np.errstate(all="ignore"):
         points = pairs.prepare(arch, np.asarray(x))
         index = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
-        return Prepared(points, pairs.blocks(arch, points, index), diagonal_of(program, points))
+        return Prepared(points, pairs.blocks(arch, points, index))
 
 
 def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:
@@ -40,7 +39,8 @@ def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...
     found = []
     for start in range(0, n, AT_ONCE):
         some = pairs.take(points, slice(start, start + AT_ONCE))
-        kernels = pairs.diagonal(arch, some, program.all_live)
+        with np.errstate(all="ignore"):
+            kernels = pairs.diagonal(arch, some, program.all_live)
         found.append([np.asarray(kernel) for kernel in named(kernels, program.which)])
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
