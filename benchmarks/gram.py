@@ -5,7 +5,7 @@ inputs, Θ is at least 8 times as fast as neural-tangents 0.6.5 at n = 2,000 and
 n = 5,000 where it is symmetric, and 4 times where it is rectangular; and a Gram matrix of
 30,000 points takes no more memory than itself and a few tiles. With erf in place of ReLU it is at least 5 times as
 fast as neural-tangents' closed form, with GELU 6 times; with tanh and SiLU, to 15 digits, at least 30 times
-as fast as its numerical integration to 6 (at n = 500: for 2,000 points it needs 20 GB or more). Without the
+as fast as its numerical integration to 6 (at n = 200 and n = 500: for 2,000 points it needs 20 GB or more). Without the
 LayerNorm erf takes at most 5 times as long as with it, GELU 8 times.
 
     python -m benchmarks.gram [--quick] [--json out/gram.json]
