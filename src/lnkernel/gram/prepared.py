@@ -6,7 +6,7 @@ It is little work beside that for the pairs, and it would take as long to compil
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -28,10 +28,8 @@ class Prepared(NamedTuple):
 
     points: pairs.Points  # (n, ...)
     blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
-    records: tuple[
-        Any, Any
-    ]  # and what its rules compute of each, as the first and as the second of a pair
-    ends: tuple[np.ndarray, ...]  # the diagonals
+    # and what its rules compute of each, as the first and as the second of a pair
+    records: tuple[Record | None, Record | None]
 
 
 def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 1)) -> Prepared:
@@ -48,8 +46,7 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
             else None
             for side in (0, 1)
         )
-        blocks, ends = pairs.blocks(arch, points, index), diagonal_of(program, points)
-        return Prepared(points, blocks, (first, second), ends)
+        return Prepared(points, pairs.blocks(arch, points, index), (first, second))
 
 
 def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
@@ -64,7 +61,8 @@ def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...
     found = []
     for start in range(0, n, AT_ONCE):
         some = pairs.take(points, np.arange(start, min(start + AT_ONCE, n)))
-        kernels = pairs.diagonal(arch, some, program.all_live)
+        with np.errstate(all="ignore"):
+            kernels = pairs.diagonal(arch, some, program.all_live)
         found.append([np.asarray(kernel) for kernel in named(kernels, program.which)])
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import jax
@@ -25,7 +25,7 @@ import numpy as np
 from lnkernel.evaluate.float64.per_input import OutOfStepError, Record
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.compiled import compiled
-from lnkernel.gram.prepared import Prepared, blocks_at, prepare
+from lnkernel.gram.prepared import Prepared, blocks_at, diagonal_of, prepare
 from lnkernel.gram.program import Program, named
 from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
@@ -71,19 +71,19 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
                 corner *= 0.5
         return delicate
 
-    if n * (n - 1) // 2 <= FEW:
-        delicate = [np.triu_indices(n, 1)]
-    else:
-        corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-        batches = _each_batch(program, one, one, corners)
-        delicate = [found for batch in batches for found in _by_two(write, batch)]
+    few = n * (n - 1) // 2 <= FEW
+    corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
+    batches = _started(_each_batch(program, one, one, [] if few else corners))
+    ends = diagonal_of(program, one.points)  # while the first batches are computed
+    delicate = [np.triu_indices(n, 1)] if few else []
+    delicate += [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, one.points, delicate, (n, n)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
             matrix[b, a] = value
-    for matrix, end in zip(out, one.ends, strict=True):
+    for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
-    return out, one.ends
+    return out, ends
 
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
@@ -98,17 +98,17 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
             _paste(matrix, *run.corner, tiles)
         return delicate
 
-    if n * m <= FEW:
-        a, b = np.indices((n, m)).reshape(2, -1)
-        delicate = [(a, b)]
-    else:
-        corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-        batches = _each_batch(program, one, two, corners)
-        delicate = [found for batch in batches for found in _by_two(write, batch)]
+    few = n * m <= FEW
+    corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
+    batches = _started(_each_batch(program, one, two, [] if few else corners))
+    ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
+    rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
+    delicate = [(rows, columns)]
+    delicate += [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, two.points, delicate, (n, m)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
-    return out, one.ends, two.ends
+    return out, ends, ends2
 
 
 class Run(NamedTuple):
@@ -158,6 +158,11 @@ def _each_batch(
         ahead = Batch(some, values)
     if ahead is not None:
         yield ahead
+
+
+def _started(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, of which the first are being computed from now on."""
+    return chain(list(islice(batches, 1)), batches)
 
 
 def _by_two(write: Callable[[Run], list[Pairs]], batch: Batch) -> list[Pairs]:
