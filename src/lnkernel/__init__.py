@@ -64,6 +64,7 @@ from lnkernel.bounds import (
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
+from lnkernel.gp.search import HyperparameterFit, fit
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
 from lnkernel.version import __version__ as __version__  # said twice: it is public
 
@@ -86,6 +87,7 @@ __all__ = [
     "GroupNorm",
     "Hermite",
     "Homogeneous",
+    "HyperparameterFit",
     "Identity",
     "Kernel",
     "KernelPair",
@@ -120,6 +122,7 @@ __all__ = [
     "errors",
     "experiments",
     "finite",
+    "fit",
     "kernels",
     "mean_bound",
     "merge_duplicates",

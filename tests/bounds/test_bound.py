@@ -207,7 +207,7 @@ def test_bad_s(s: object) -> None:
 
 @pytest.mark.parametrize("noise", [-1e-3, math.inf, math.nan, "0.1", None])
 def test_bad_noise(noise: object) -> None:
-    with pytest.raises(InputError, match=r"^noise: expected a number, 0 or more"):
+    with pytest.raises(InputError, match=r"^noise: expected a variance, at least 0"):
         lnk.bound(FIRST, X6, Y6, noise=noise)  # type: ignore[arg-type]
 
 

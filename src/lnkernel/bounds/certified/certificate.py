@@ -265,7 +265,7 @@ def _from_content(data: Any) -> Certificate:
         arch=rebuilt(data["architecture"]),
         X=np.asarray(as_points("X", rows["X"])),
         y=np.asarray(as_points("y", rows["y"])),
-        noise=as_variances([float.fromhex(t) for t in data["noise"]], len(rows["X"])),
+        noise=as_variances([float.fromhex(t) for t in data["noise"]], len(data["noise"])),
         C=Enclosure(*(float.fromhex(t) for t in data["C"])),
         **{name: float.fromhex(data[name]) for name in _NUMBERS},
         n=int(data["n"]),
@@ -282,6 +282,8 @@ def _check_form(made: Certificate) -> None:
     """What every certificate is, true or false: without it there is nothing to prove."""
     if len(made.X) != len(made.y):
         raise ValueError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
+    if len(made.X) != len(made.noise):
+        raise ValueError(f"X has {len(made.X)} points and noise has {len(made.noise)} variances")
     claims = {name: getattr(made, name) for name in _NUMBERS}
     claims |= {"C, lower": made.C.lower, "C, upper": made.C.upper}
     for name, value in claims.items():
