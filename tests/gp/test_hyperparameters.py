@@ -1,4 +1,4 @@
-"""`fit`: its gradient beside differences, its optimum beside scikit-learn's, known hyperparameters recovered, bad input."""
+"""`fit`: its gradient beside differences, its optimum beside scikit-learn's, known values recovered, bad input."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 
 import lnkernel as lnk
 from lnkernel.check import as_data
@@ -49,16 +50,17 @@ def test_gradient(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_scikit_learn_finds_the_same() -> None:
-    """Its own search, over our kernel and its own derivatives by differences."""
-    from sklearn.gaussian_process.kernels import WhiteKernel
-
-    kernel = lnk.sklearn.NTKKernel(ARCH) + WhiteKernel(0.1, (1e-4, 1e4))
+    """Behind a last layer without bias its W_std² is a factor of K, which scikit-learn's own kernels search for."""
+    hidden = [lnk.Dense(8, 1.3, 0.5), lnk.Relu()]
+    arch = lnk.serial(*hidden, lnk.Dense(1))
+    factor, white = ConstantKernel(1.0, (1e-6, 1e6)), WhiteKernel(0.1, (1e-6, 1e6))
+    kernel = factor * lnk.sklearn.NTKKernel(arch, "nngp") + white
     theirs = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, Y)
-    over = ("noise",) if len(theirs.kernel_.theta) == 1 else ("W_std", "b_std", "noise")
-    ours = lnk.fit(ARCH, X, Y, over=over, noise=0.1)
-    assert ours.converged and ours.value == pytest.approx(
-        theirs.log_marginal_likelihood_value_, rel=1e-6
-    )
+    ours = lnk.fit(arch, X, Y, ("layers[2].W_std", "noise"), "nngp", noise=0.1)
+    assert ours.converged
+    assert ours.value == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-8)
+    squares = ours.parameters["layers[2].W_std"] ** 2, ours.noise
+    np.testing.assert_allclose(squares, np.exp(theirs.kernel_.theta), rtol=1e-3)
 
 
 def test_known_hyperparameters_are_recovered() -> None:

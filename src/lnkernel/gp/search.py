@@ -237,7 +237,9 @@ def _search(objective: _Objective, first: np.ndarray, steps: int, bar: Bar) -> S
         options={"maxiter": steps, "ftol": PRECISION, "gtol": 1e-6},
     )
     bar.update(max(0, steps - (len(trace) - 1)))
-    made = [
+    start, end = (
         dict(zip(names, map(float, objective.values(x)), strict=True)) for x in (first, found.x)
-    ]
-    return Start(*made, -float(found.fun), np.array(trace), bool(found.success), str(found.message))
+    )
+    return Start(
+        start, end, -float(found.fun), np.array(trace), bool(found.success), str(found.message)
+    )
