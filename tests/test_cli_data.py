@@ -246,7 +246,6 @@ def test_sample(run: Run) -> None:
         (["--target", "y", "--columns", "x,y"], "--columns: expected inputs, without the target"),
         (["--target", "y", "--arch", "mlp(hiden=1)"], "mlp has no argument 'hiden'"),
         (["--target", "y", "--noise", "-1"], "noise: expected a variance, at least 0"),
-        (["--target", "y", "--certify", "--noise", "1"], "certify: expected noise=0"),
     ],
 )
 def test_wrong_use_of_bound(more: list[str], message: str, run: Run) -> None:

@@ -65,6 +65,7 @@ from lnkernel.bounds import (
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
+from lnkernel.gp.search import HyperparameterFit, fit
 from lnkernel.gram.compiled import keep_programs
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
 from lnkernel.version import __version__ as __version__  # said twice: it is public
@@ -89,6 +90,7 @@ __all__ = [
     "GroupNorm",
     "Hermite",
     "Homogeneous",
+    "HyperparameterFit",
     "Identity",
     "Kernel",
     "KernelPair",
@@ -123,6 +125,7 @@ __all__ = [
     "errors",
     "experiments",
     "finite",
+    "fit",
     "keep_programs",
     "kernels",
     "latex",
