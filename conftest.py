@@ -77,10 +77,13 @@ LONG = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in LONG:
             item.add_marker(pytest.mark.slow)
+    stale = LONG - {item.name for item in items}
+    if stale and config.args == config.getini("testpaths"):  # all tests were collected
+        raise pytest.UsageError(f"conftest.LONG names tests that there are not: {sorted(stale)}")
 
 
 MAPS = 30_000  # Linux allows a process 65,530, every compiled program takes some, and XLA crashes without

@@ -17,7 +17,8 @@ Labels = Shaped[np.ndarray, " n"] | list[str] | list[int]
 
 
 class NTKClassifier(ClassifierMixin, NTKEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    r"""$\hat c(x) = \arg\max_c f_c(x)$, where $f = \Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$
+    r"""$\hat c(x) = \mathrm{argmax}_c\, f_c(x)$, where
+    $f = \Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$
     are infinitely wide networks trained by least squares on the classes as rows $y_i = e_{c_i} - 1/C$.
 
     Probabilities are $\mathrm{softmax}(\beta f(x))$. How sharp they are, $\beta$, is not read off the training
