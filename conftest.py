@@ -27,6 +27,7 @@ TYPECHECKED = [
     "lnkernel.plot",
     "lnkernel.sklearn",
     "lnkernel.stax",
+    "lnkernel.tangents",
 ]
 install_import_hook(TYPECHECKED, "typechecked.results")
 

@@ -75,19 +75,23 @@ def test_products_of_a_wide_network_need_little_memory() -> None:
 @pytest.mark.parametrize("wrt", ["layers/0", ["layers/0/kernel", ("layers", 2, "bias")]])
 def test_chosen_parameters_of_a_factored_jacobian(wrt: Any) -> None:
     """Kernel or bias alone, by factors and without."""
-    network = lnk.finite.network(lnk.mlp(hidden=1, norm="first", b_std=0.3), 3, width=8, rngs=0)
-    t = lnk.tangent(network, wrt=wrt, dtype=np.float64)
+    arch = lnk.mlp(hidden=1, norm="first", b_std=0.3)
+    with jax.enable_x64(True):
+        network = lnk.finite.network(arch, 3, width=8, rngs=0, dtype=np.float64)
+    t = lnk.tangent(network, wrt=wrt)
     plain, factored = (t.gram(X, X2, method=method) for method in ("jacobian", "structured"))
-    np.testing.assert_allclose(factored, plain, rtol=1e-6)  # the twin rounds its inputs to float32
-    whole = lnk.tangent(network, dtype=np.float64).blocks(X, X2, by="parameter")
+    np.testing.assert_allclose(factored, plain, **TIGHT)
+    whole = lnk.tangent(network).blocks(X, X2, by="parameter")
     chosen = ["/".join(map(str, path)) for path in t.paths]
-    np.testing.assert_allclose(sum(whole[name] for name in chosen), plain, rtol=1e-6)
+    np.testing.assert_allclose(sum(whole[name] for name in chosen), plain, **TIGHT)
 
 
 def test_a_filter_of_nnx_chooses_lora_factors() -> None:
     rngs = nnx.Rngs(0)
     base = nnx.Linear(3, 4, rngs=rngs)
-    model = nnx.Sequential(nnx.LoRA(3, 2, 4, base_module=base, rngs=rngs), nnx.Linear(4, 1, rngs=rngs))
+    model = nnx.Sequential(
+        nnx.LoRA(3, 2, 4, base_module=base, rngs=rngs), nnx.Linear(4, 1, rngs=rngs)
+    )
     t = lnk.tangent(model, wrt=nnx.LoRAParam)
     assert [path[-1] for path in t.paths] == ["lora_a", "lora_b"]
     assert lnk.tangent(model, wrt=lambda path: path[-1] == "lora_b").size == 8

@@ -112,7 +112,13 @@ class Differential:
     # ------------------------------------------------------------ products
 
     def value(self, x: Inputs) -> PerInput:
-        """f(x) at the parameters θ₀: (n,), or (n, k) of k outputs."""
+        """f(x) at the parameters θ₀: (n,), or (n, k) of k outputs.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.value([[1.0, 0.0], [1.0, 1.0]])
+        array([1., 3.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             return one_or_all(products.values(function, points, self.batch_size))
 
@@ -122,13 +128,24 @@ class Differential:
         Args:
             x: inputs, (n, d), or (n, ...) if the model takes such.
             v: a direction in the chosen parameters, a tree like `params`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.jvp([[1.0, 0.0], [1.0, 1.0]], jnp.array([5.0, 7.0]))
+        array([ 5., 12.], dtype=float32)
         """
         with self.open(("x", x)) as (function, (points,)):
             direction = as_direction("v", v, function.params)
             return one_or_all(products.jvp(function, points, direction, self.batch_size))
 
     def vjp(self, x: Inputs, c: PerInput) -> Tree:
-        """J(x)ᵀ c, the sum of gradients with weights c, (n,) or (n, k): a tree like `params`."""
+        """J(x)ᵀ c, the sum of gradients with weights c, (n,) or (n, k): a tree like `params`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.vjp([[1.0, 0.0], [1.0, 1.0]], [1.0, 10.0])
+        Array([11., 10.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             rows = as_rows("c", c, len(points), function.outputs)
             return products.vjp(function, points, rows, self.batch_size)
@@ -137,6 +154,11 @@ class Differential:
         r"""$v \mapsto K v$ without $K$: for v of shape (n,), or (n, k) of k outputs.
 
         With `outputs="mean"` K is the mean over the outputs and v has shape (n,).
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.matvec([[1.0, 0.0], [1.0, 1.0]])([1.0, 10.0])    # K = [[1, 1], [1, 2]]
+        array([11., 21.], dtype=float32)
         """
         tiled.one_of("outputs", outputs, tiled.OUTPUTS)
 
@@ -174,6 +196,12 @@ class Differential:
 
         Returns:
             A NumPy array in the precision of the parameters, in which all is computed.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.gram([[1.0, 0.0], [1.0, 1.0]], [[2.0, 3.0]])
+        array([[2.],
+               [5.]], dtype=float32)
         """
         made = self._gram(x, x2, method, outputs)[0]
         return made[:, 0, :, 0] if made.ndim == 4 and made.shape[1] == 1 else made
@@ -182,7 +210,13 @@ class Differential:
         self, x: Inputs, *, outputs: str = "full"
     ) -> Float[np.ndarray, " n"] | Float[np.ndarray, "n k k"]:
         """K(x, x) of every input on its own: (n,), or (n, k, k) of k outputs unless
-        `outputs="mean"`."""
+        `outputs="mean"`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.diagonal([[1.0, 0.0], [1.0, 1.0]])
+        array([1., 2.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             way = tiled.choose_way(self.structured, function, "auto", outputs)
             made = tiled.diagonal(function, way._replace(vector=False), points)
@@ -190,7 +224,14 @@ class Differential:
 
     def cosine(self, x: Inputs, *, outputs: str = "full") -> Kernel:
         r"""$K_{ij}/\sqrt{K_{ii} K_{jj}}$, the cosine of the angle between gradients; between
-        all pairs of outputs, or of the mean over the outputs, as in `gram`."""
+        all pairs of outputs, or of the mean over the outputs, as in `gram`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.cosine([[1.0, 0.0], [1.0, 1.0]]).round(3)
+        array([[1.   , 0.707],
+               [0.707, 1.   ]], dtype=float32)
+        """
         made = self.gram(x, outputs=outputs)
         rows = made.reshape(int(np.sqrt(made.size)), -1)
         length = np.sqrt(np.diagonal(rows))
@@ -218,6 +259,13 @@ class Differential:
             x, x2, outputs: as in `gram`.
             by: "layer" takes the parameters of one layer together, such as kernel and bias;
                 "parameter" takes each alone; or a function from a path to the name of its block.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> params = {"slope": jnp.ones(2), "shift": jnp.ones(())}
+        >>> t = lnk.tangent(lambda p, x: x @ p["slope"] + p["shift"], params)
+        >>> t.blocks([[1.0, 0.0], [1.0, 1.0]])
+        {'shift': array([[1., 1.], [1., 1.]], dtype=float32),
+         'slope': array([[1., 1.], [1., 2.]], dtype=float32)}
         """
         if not callable(by):
             tiled.one_of("by", by, BY)

@@ -3,8 +3,9 @@ r"""Likelihoods of outputs, as Laplace's method needs them: $\Lambda = -\partial
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
@@ -17,18 +18,22 @@ from lnkernel.tangents.inputs import check_columns
 Outputs = Float64[np.ndarray, "n k"]
 
 
-class Likelihood(Protocol):
+class Likelihood(ABC):
     """p(y | f) of the outputs f at every input."""
 
+    @abstractmethod
     def as_targets(self, y: Any, n: int, outputs: int) -> np.ndarray:
         """The targets, checked."""
 
+    @abstractmethod
     def root(self, f: Outputs) -> Float64[np.ndarray, "n k k"]:
         """L with L Lᵀ = Λ at every input."""
 
+    @abstractmethod
     def log_likelihood(self, f: Outputs, y: np.ndarray) -> float:
         """Σ log p(y_i | f_i)."""
 
+    @abstractmethod
     def predictive(
         self,
         f: Outputs,
@@ -40,7 +45,7 @@ class Likelihood(Protocol):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """y = f + noise, with this variance, independent in every output."""
 
     noise: float
@@ -72,7 +77,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Likelihood):
     """y is a class, with probabilities softmax(f)."""
 
     def as_targets(self, y: Any, n: int, outputs: int) -> Integer[np.ndarray, " n"]:
