@@ -1,6 +1,6 @@
 """The virtual environments of the peers: made when missing, or when what they hold has changed.
 
-    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch]
+    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch] [laplace]
 
 builds those that are named, all without names, and prints the path of each one's Python.
 Standard library only.
@@ -91,7 +91,13 @@ def _dotted(version: tuple[int, ...]) -> str:
 NEURAL_TANGENTS = Environment(".venv-peers", "neural_tangents.txt", (3, 11))
 GPJAX = Environment(".venv-gpjax", "gpjax.txt")
 TORCH = Environment(".venv-torch", "torch.txt")
-BY_NAME = {"neural-tangents": NEURAL_TANGENTS, "gpjax": GPJAX, "torch": TORCH}
+LAPLACE = Environment(".venv-laplace", "laplace.txt")
+BY_NAME = {
+    "neural-tangents": NEURAL_TANGENTS,
+    "gpjax": GPJAX,
+    "torch": TORCH,
+    "laplace": LAPLACE,
+}
 
 
 def main(names: list[str]) -> int:
