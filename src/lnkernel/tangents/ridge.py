@@ -31,7 +31,6 @@ from lnkernel.tangents.inputs import check_columns
 from lnkernel.tangents.model import Tree
 from lnkernel.types import Array, Inputs, MoreInputs, Number, Outputs, Targets
 
-
 ToEigenvalues = Callable[[Array], Array]
 
 
