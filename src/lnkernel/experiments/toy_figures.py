@@ -15,7 +15,7 @@ from lnkernel.plot.far_from_data import AMBER, draw_extrapolation
 
 EDGE = 5.0  # of the training interval
 NEAR = 100.0  # up to here both axes are linear throughout
-ENOUGH = 5  # networks for a confidence band; that of three is 2.5 standard deviations wide, whatever they do
+ENOUGH = 5  # networks for a confidence band; that of three is ±2.5 standard deviations
 BAND = {True: "its 95 % confidence band", False: "from the smallest to the largest"}
 ROOM = 1.25  # of such an axis above the largest rkhs bound of a row
 

@@ -48,7 +48,7 @@ def extrapolation(
             returns them; a band takes at least two networks.
         noise: variance of the targets' noise.
         confidence: of the band. None is a band from the smallest to the largest output instead: of three
-            networks no more is known, and their 95 % are 2.5 standard deviations wide.
+            networks no more is known, and their 95 % band is 2.5 standard deviations to each side.
         color: of the trained networks.
         ax: the matplotlib axes to draw into; the current ones by default.
 

@@ -38,7 +38,7 @@ class Calibration:
         targets = n / (n + 1) * self.fit.data.y + 1 / classes  # y = [c_i = c] - 1/C
 
         def slope(beta: float) -> float:
-            """Of the log-likelihood, which is concave in beta."""
+            """The derivative of the log-likelihood, which is concave in beta."""
             return float(((targets - special.softmax(beta * outputs, axis=1)) * outputs).sum())
 
         if slope(0.0) <= 0:
@@ -49,7 +49,7 @@ class Calibration:
         return float(optimize.brentq(slope, 0.0, above))
 
     def probabilities(self, outputs: Rows) -> Rows:
-        """Of each class, for rows of outputs."""
+        """The probability of each class, for rows of outputs."""
         return np.asarray(special.softmax(self.sharpness * outputs, axis=1))
 
 

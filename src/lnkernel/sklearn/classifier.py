@@ -121,8 +121,8 @@ class NTKClassifier(ClassifierMixin, NTKEstimator):  # type: ignore[misc]  # sci
 
     @property
     def sharpness_(self) -> float:
-        r"""$\beta$, computed when it or a probability is first asked for, because it takes about three times
-        as long as `fit`. It is 0 where points left out are predicted no better than by chance.
+        r"""$\beta$, computed when it or a probability is first asked for, because it takes n³
+        operations, and the factor in `fit` n³/3. It is 0 where points left out are predicted no better than by chance.
 
         >>> import lnkernel as lnk
         >>> lnk.sklearn.NTKClassifier().fit([[1.0], [2.0], [3.0]], [0, 1, 0]).sharpness_
