@@ -34,7 +34,8 @@ LONGEST = 800.0  # exp(-x) is 0 beyond
 
 def constant_pi() -> Precise:
     """π."""
-    return Precise(*map(np.float64, PI))
+    high, low = (as_precise(part).high for part in PI)
+    return Precise(high, low)
 
 
 def ratio(x: Any, y: Any) -> Precise:
