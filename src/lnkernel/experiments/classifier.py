@@ -90,8 +90,8 @@ def train_classifier(
     kept = batches * recipe.batch  # what is left over waits for the next epoch's order
     order = np.concatenate([rng.permutation(len(x))[:kept] for _ in range(recipe.epochs)])
     steps = order.reshape(-1, recipe.batch)
-    definition, params, rest = nnx.split(net, nnx.Param, ...)
-    trained, losses = _run(definition, recipe, params, rest, steps, x, labels)
+    definition, params, *others = nnx.split(net, nnx.Param, ...)
+    trained, losses = _run(definition, recipe, params, others, steps, x, labels)
     nnx.update(net, trained)
     return float(losses[-batches:].mean())
 
@@ -101,7 +101,7 @@ def _run(
     definition: Any,
     recipe: Recipe,
     params: Any,
-    rest: Any,
+    others: list[Any],
     steps: jax.Array,
     x: jax.Array,
     labels: jax.Array,
@@ -111,7 +111,7 @@ def _run(
     optimizer = optax.chain(decay, optax.adam(schedule))
 
     def loss_of(params: Any, rows: jax.Array) -> jax.Array:
-        outputs = nnx.merge(definition, params, rest)(x[rows])
+        outputs = nnx.merge(definition, params, *others)(x[rows])
         return optax.softmax_cross_entropy_with_integer_labels(outputs, labels[rows]).mean()
 
     def step(state: tuple[Any, Any], rows: jax.Array) -> tuple[tuple[Any, Any], jax.Array]:

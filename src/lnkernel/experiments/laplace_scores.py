@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 
 from lnkernel.experiments.calibration import Reliability, accuracy, ece, nll, reliability
-from lnkernel.experiments.laplace_task import Task
-from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, RANK, SCALED, STOPPED, ella
+from lnkernel.experiments.laplace_task import RANK, Task
+from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, SCALED, STOPPED, ella
 
 SCORES = {"NLL": nll, "ECE": ece, "accuracy": accuracy}
 LABELS = {

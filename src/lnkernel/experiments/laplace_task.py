@@ -9,7 +9,7 @@ from lnkernel.datasets.pictures import Pictures
 from lnkernel.experiments.classifier import Make, Recipe
 
 WEAK = 0.01  # prior precision of training: the networks become as sure of themselves as they can
-PRIORS = tuple(10.0 ** (step / 2) for step in range(-2, 9))  # from 0.1 to 10,000
+PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 FEW_PRIORS = (
     1.0,
     10.0,
@@ -18,7 +18,7 @@ FEW_PRIORS = (
 )  # for the exact one, of which each takes as long as the first
 RANK = 20  # that of the paper; early stopping is shown with it
 NARROWER = (1.0, 10.0, 100.0)  # times the prior precision that is best without early stopping
-SAMPLES = 512  # of the outputs, for probabilities
+SAMPLES, FEW_SAMPLES = 512, 128  # of the outputs, for probabilities and for the choice of τ
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +78,7 @@ class Parts:
 def draw_parts(task: Task, seed: int) -> Parts:
     """Training, validation and test pictures that have none in common.
 
+    >>> import numpy as np
     >>> from lnkernel.experiments.classifier import make_mlp
     >>> known = Pictures(np.zeros((10, 2, 2, 1), np.float32), np.arange(10))
     >>> task = Task("t", "", known, None, 5, 3, 2, make_mlp, Recipe(1, 1.0), (1,), 5, True, 5)

@@ -20,6 +20,7 @@ from lnkernel.experiments.calibration import best_temperature, nll, softmax
 from lnkernel.experiments.classifier import train_classifier
 from lnkernel.experiments.laplace_task import (
     FEW_PRIORS,
+    FEW_SAMPLES,
     NARROWER,
     PRIORS,
     RANK,
@@ -27,7 +28,7 @@ from lnkernel.experiments.laplace_task import (
     Parts,
     Task,
 )
-from lnkernel.tangents.ella import NystromLaplace
+from lnkernel.tangents.ella import NystromLaplace, directions, features
 from lnkernel.tangents.laplace import standard_normal
 from lnkernel.tangents.likelihoods import Categorical, softmax_mean
 from lnkernel.tangents.tangent import Tangent, tangent
@@ -48,8 +49,10 @@ class Outputs(NamedTuple):
     values: Float64[np.ndarray, "n k"]
     features: Float64[np.ndarray, "n k r"]
 
-    def probabilities(self, covariance: Covariances) -> Float64[np.ndarray, "n k"]:
-        normal = standard_normal(None, SAMPLES, self.values.shape[1])
+    def probabilities(
+        self, covariance: Covariances, samples: int = SAMPLES
+    ) -> Float64[np.ndarray, "n k"]:
+        normal = standard_normal(None, samples, self.values.shape[1])
         return softmax_mean(self.values, covariance, normal)
 
 
@@ -76,12 +79,11 @@ def _of_all_ranks(
     task: Task, parts: Parts, t: Tangent, values: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """ELLA of every rank, with a prior precision of its own."""
-    whole = t.laplace(
-        parts.train.x, parts.train.label, "categorical", 1.0, max(task.ranks), task.subsample
-    )
-    assert isinstance(whole, NystromLaplace)
+    x, labels = parts.train
+    basis = directions(t, x, labels, 10, max(task.ranks), task.subsample, seed=0)
     train, validation, test = (
-        Outputs(part, values[name], whole.features(part.x)) for name, part in vars(parts).items()
+        Outputs(part, values[name], features(t, part.x, basis))
+        for name, part in vars(parts).items()
     )
     weighted = np.einsum("iab,iar->ibr", Categorical().root(train.values), train.features)
     curvature = np.einsum("ibr,ibs->rs", weighted, weighted, optimize=True)
@@ -152,8 +154,12 @@ def _least(
     priors: Iterable[float], validation: Outputs, covariance: Callable[[float], Covariances]
 ) -> float:
     """The τ with the least NLL on the validation data."""
-    labels = validation.pictures.label
-    return min(priors, key=lambda tau: nll(validation.probabilities(covariance(tau)), labels))
+
+    def loss(tau: float) -> float:
+        chances = validation.probabilities(covariance(tau), FEW_SAMPLES)
+        return nll(chances, validation.pictures.label)
+
+    return min(priors, key=loss)
 
 
 def _scored(name: str, test: Outputs, covariance: Covariances, tau: float) -> dict[str, Any]:

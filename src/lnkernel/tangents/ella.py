@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 from jax import Array
-from jaxtyping import Float64
+from jaxtyping import Float64, Integer
 
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
@@ -139,8 +139,8 @@ def directions(
     tangent: Differential, x: np.ndarray, y: np.ndarray, k: int, rank: int, m: int, seed: int
 ) -> Tree:
     """Orthonormal directions of the parameters, (r, ...) for every one of them, from m inputs."""
-    rng = np.random.default_rng(seed)
-    some, outputs = x[_balanced(y, m, rng)], rng.integers(k, size=m)
+    chosen, outputs = draw_rows(y, m, k, seed)
+    some = x[chosen]
     single = _single_output(tangent, some.shape[1:])
     rows = np.concatenate([some.reshape(len(some), -1), outputs[:, None]], 1)
     values, vectors = scipy.linalg.eigh(single.gram(rows).astype(np.float64))
@@ -150,6 +150,19 @@ def directions(
     columns = [single.vjp(rows, vectors[:, i] / np.sqrt(values[i])) for i in kept]
     with jax.enable_x64(tangent.dtype == np.float64):
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *columns)
+
+
+def draw_rows(
+    y: np.ndarray, m: int, k: int, seed: int
+) -> tuple[Integer[np.ndarray, " m"], Integer[np.ndarray, " m"]]:
+    """The rows of J that directions come from: m of the inputs, and one of the k outputs for each.
+
+    >>> inputs, outputs = draw_rows(np.array([0, 0, 0, 1]), m=2, k=2, seed=0)
+    >>> 3 in inputs, outputs.shape                          # as many of each class as there are
+    (True, (2,))
+    """
+    rng = np.random.default_rng(seed)
+    return _balanced(y, m, rng), rng.integers(k, size=m)
 
 
 def _single_output(tangent: Differential, shape: tuple[int, ...]) -> Differential:
