@@ -278,3 +278,20 @@ def test_kernels_of_jumps() -> None:
             turned = mpmath.sin(angle) + (mp.pi - angle) * cosine
             exact = (size + offset) * turned / (2 * mp.pi)
         assert made == pytest.approx(float(exact), rel=1e-15)
+
+
+def test_a_spread_that_underflows_is_refused() -> None:
+    """Clip(0.5, 2) is constant around 0: of inputs shorter than a fortieth of 0.5 the variance is below 1e-308.
+
+    Θ of the last length that is left is the one of the tail beyond h = 0.5/r: for large h the law of u - 0.5 given
+    u > 0.5 is nearly exponential with mean r/h, so r² E φ'²/Var φ tends to h⁴ P(u > 0.5)/(2 P(u > 0.5)) / h² = h²/2.
+    """
+    arch = lnk.serial(lnk.Dense(8), lnk.Clip(0.5, 2.0), lnk.LayerNorm(), lnk.Dense(1))
+    h = 36.0
+    found = lnk.ntk(arch).diagonal([[0.5 / h]])[0]
+    assert abs((found - 1) / (h * h / 2) - 1) < 5 / h**2
+    for x in ([[0.0125]], [[1e-5]]):
+        with pytest.raises(lnk.errors.KernelOverflowError, match="give the LayerNorm an eps"):
+            lnk.ntk(arch).diagonal(x)
+    soft = lnk.serial(lnk.Dense(8), lnk.Clip(0.5, 2.0), lnk.LayerNorm(eps=1e-5), lnk.Dense(1))
+    assert lnk.ntk(soft).diagonal([[1e-5]])[0] == 0.0  # below 1e-308, and eps is what is divided by

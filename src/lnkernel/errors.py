@@ -273,9 +273,10 @@ class KernelOverflowError(LnkernelError, OverflowError):
         norm = math.hypot(*(float(coordinate) / largest for coordinate in point)) if largest else 0
         super().__init__(
             f"{name}: the kernel's exact value at point {index} (norm {norm * largest:.3g}) with "
-            "itself is not in the range of float64 (it is larger than 1.8e308, or infinite). "
-            "Rescale the data, or put a LayerNorm before the last layer, which makes the kernel "
-            "bounded."
+            "itself is not in the range of float64 (it is larger than 1.8e308, or infinite; or a norm "
+            "without eps divides by features whose spread is below 1e-153). Rescale the data, or put a "
+            "LayerNorm before the last layer, which makes the kernel bounded; behind an activation "
+            "that is constant around 0 give the LayerNorm an eps."
         )
 
 

@@ -26,7 +26,7 @@ from lnkernel.calculus.covariance import (
 )
 from lnkernel.calculus.dual import derivative_factors, dual, without_mean
 from lnkernel.calculus.spherical import spherical
-from lnkernel.calculus.state import Both, Mean, State
+from lnkernel.calculus.state import Both, Mean, State, refuse_lost_spread
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 
@@ -91,6 +91,8 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
     if state.mean is not None:  # Θ/(r1 r2) refers to the centred lengths from here on
         left = state.mean.left(num)
         t = num.divide(num.divide(t, left.first), left.second)
+        if state.mean.rest is not None and known_zero(layer.eps):
+            t = refuse_lost_spread(num, t, left, state.centred)
     o = _divided(num, state.o, state.centred, layer.eps)
     return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
 

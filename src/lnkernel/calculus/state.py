@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import NamedTuple
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
@@ -34,6 +35,13 @@ class Mean(NamedTuple):
         if self.rest is not None:
             return self.rest
         return Both(*(num.sqrt(1 - share * share) for share in (self.first, self.second)))
+
+
+@singledispatch
+def refuse_lost_spread(num: Arithmetic, t: Number, left: Both, centred: Covariance) -> Number:
+    """t behind a norm without eps, which divides by what the mean leaves of each length; a number system in which that
+    may underflow gives no number there."""
+    return t
 
 
 class Kernels(NamedTuple):
