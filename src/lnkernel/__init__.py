@@ -50,6 +50,7 @@ from lnkernel.arch import (
     residual,
     serial,
 )
+from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
 from lnkernel.bounds import (
     Bound,
@@ -65,11 +66,13 @@ from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gp.search import HyperparameterFit, fit
+from lnkernel.gram.compiled import keep_programs
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
 from lnkernel.version import __version__ as __version__  # said twice: it is public
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
+    from lnkernel.tangents.tangent import tangent
 
 __all__ = [
     "Abs",
@@ -123,7 +126,9 @@ __all__ = [
     "experiments",
     "finite",
     "fit",
+    "keep_programs",
     "kernels",
+    "latex",
     "mean_bound",
     "merge_duplicates",
     "mlp",
@@ -138,6 +143,7 @@ __all__ = [
     "sklearn",
     "stax",
     "sup_diagonal",
+    "tangent",
 ]
 
 _ON_DEMAND = (
@@ -153,6 +159,8 @@ _ON_DEMAND = (
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "tangent":  # it needs Flax
+        return importlib.import_module(f"{__name__}.tangents.tangent").tangent
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

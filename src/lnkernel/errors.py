@@ -235,6 +235,28 @@ class NetworkPrecisionError(LnkernelError, RuntimeError):
         )
 
 
+class TrainingModeError(LnkernelError, RuntimeError):
+    """A network whose output depends on more than its input: on other inputs, or on chance.
+
+    >>> import lnkernel as lnk
+    >>> from flax import nnx
+    >>> model = nnx.Sequential(nnx.Linear(1, 8, rngs=nnx.Rngs(0)), nnx.BatchNorm(8, rngs=nnx.Rngs(0)))
+    >>> lnk.tangent(model).gram([[1.0], [2.0]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.TrainingModeError: Sequential is in training mode: a call changes layers/1/mean, \
+so that its output is not a function of one input (BatchNorm, Dropout), and it has no tangent \
+kernel. Call model.eval() first.
+    """
+
+    def __init__(self, model: str, changed: str, remedy: str):
+        super().__init__(
+            f"{model} is in training mode: {changed}, so that its output is not a function of one "
+            f"input (BatchNorm, Dropout), and it has no tangent kernel. {remedy}."
+        )
+        self.model, self.changed, self.remedy = model, changed, remedy
+
+
 class KernelOverflowError(LnkernelError, OverflowError):
     """The exact value of a kernel lies outside the range of float64.
 

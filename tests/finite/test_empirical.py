@@ -14,7 +14,7 @@ import pytest
 from flax import nnx
 
 import lnkernel as lnk
-from lnkernel.finite.empirical import tangent as empirical
+from lnkernel.tangents import gram as empirical
 
 RNG = np.random.default_rng(0)
 X, X2 = RNG.normal(size=(7, 3)), RNG.normal(size=(4, 3))

@@ -1,6 +1,9 @@
 """The data of the experiments. A file is found, or downloaded; otherwise it says what to put where."""
 
+from lnkernel.datasets.cifar import Cifar, cifar
+from lnkernel.datasets.mnist import mnist
+from lnkernel.datasets.pictures import Pictures
 from lnkernel.datasets.proteins import Proteins, protein
 from lnkernel.datasets.utk import Faces, utkface
 
-__all__ = ["Faces", "Proteins", "protein", "utkface"]
+__all__ = ["Cifar", "Faces", "Pictures", "Proteins", "cifar", "mnist", "protein", "utkface"]

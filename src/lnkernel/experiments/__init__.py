@@ -24,6 +24,11 @@ REGISTRY: dict[str, Experiment] = {
                 "images": "a folder of UTKFace's images, to make features of",
             },
         ),
+        Experiment(
+            "laplace",
+            "Honest probabilities: Laplace's approximation, exact and by ELLA",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
     )
 }
 """All experiments, by name."""

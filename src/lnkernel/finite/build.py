@@ -19,6 +19,7 @@ from lnkernel.check import as_array, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
+from lnkernel.tangents.structure import register_sequence
 from lnkernel.types import Points
 
 PARAMETERIZATIONS = ("ntk", "standard")
@@ -49,6 +50,9 @@ class Network(nnx.Sequential):
                 "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
             )
         return super().__call__(jnp.asarray(given).astype(self.dtype))
+
+
+register_sequence(Network)
 
 
 def network(
@@ -100,7 +104,7 @@ def network(
         output=True,
         parameterization=parameterization,
         dtype=_check_dtype(dtype),
-        rngs=_as_rngs(rngs),
+        rngs=as_rngs(rngs),
     )
     layers, _ = serial_twins(given if isinstance(given, Serial) else Serial((given,)), settings)
     return Network(layers, settings.n_in, settings.dtype)
@@ -118,7 +122,7 @@ def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return jnp.dtype(name)
 
 
-def _as_rngs(rngs: Any) -> nnx.Rngs:
+def as_rngs(rngs: Any) -> nnx.Rngs:
     if isinstance(rngs, nnx.Rngs):
         return rngs
     if isinstance(rngs, bool) or not isinstance(rngs, (Integral, jax.Array)):

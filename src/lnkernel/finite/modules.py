@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from lnkernel.arch import Hermite, Piecewise, Smooth
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.tangents.structure import register_linear, register_sum
 
 WIDEST_POWER = 120  # 2^±120 is a normal number in float32
 
@@ -47,6 +48,9 @@ class NTKLinear(nnx.Module):
     def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         h = self.W_std / math.sqrt(self.in_features) * (x @ self.kernel[...])
         return h if self.bias is None else h + self.b_std * self.bias[...]
+
+
+register_linear(NTKLinear, lambda layer: (layer.W_std / math.sqrt(layer.in_features), layer.b_std))
 
 
 class HomogeneousActivation(nnx.Module):
@@ -187,6 +191,9 @@ class Sum(nnx.Module):
     def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         first, *others = (branch(x) for branch in self.branches)
         return sum(others, start=first)
+
+
+register_sum(Sum, "branches")
 
 
 def _rectified_power(u: Array, degree: float) -> Array:

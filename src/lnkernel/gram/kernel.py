@@ -98,8 +98,7 @@ class _OfPoints:
             self._check(points, points)
             needs_terms = self._has_series and not self._knows_diagonal
             program = self._program(points, points, needs_terms)
-            way = eager if eager.suits(program, len(points)) else tiled
-            out = way.diagonal(program, points)
+            out = eager.diagonal(program, points)
             _check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
 

@@ -15,11 +15,12 @@ from lnkernel.arch.text import Architecture
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network
 from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
-from lnkernel.finite.empirical.function import evaluate, open_function
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
+from lnkernel.finite.empirical.tangent import tangent_of
 from lnkernel.finite.modules import NTKLinear
 from lnkernel.finite.twins import Layer
 from lnkernel.gram.memory import demand_memory
+from lnkernel.tangents import products
 from lnkernel.types import Inputs, MoreInputs, MorePoints, Points
 
 
@@ -41,10 +42,8 @@ def empirical_nngp(network: nnx.Module, x: Inputs, x2: MoreInputs | None = None)
     >>> bool((abs(found.mean - lnk.nngp(arch)(x)) < 4 * found.standard_error).all())
     True
     """
-    with open_function(network, *zip(("x", "x2"), sides(x, x2), strict=False)) as (
-        function,
-        inputs,
-    ):
+    tangent, given = tangent_of(network), zip(("x", "x2"), sides(x, x2), strict=False)
+    with tangent.open(*given) as (function, inputs):
         if function.outputs < 2:
             raise InputError(
                 "network",
@@ -55,7 +54,10 @@ def empirical_nngp(network: nnx.Module, x: Inputs, x2: MoreInputs | None = None)
             )
         other = None if len(inputs) == 1 else len(inputs[1])
         demand_memory(len(inputs[0]), MATRICES, "The mean", other)
-        values = [np.asarray(evaluate(function, points), np.float64) for points in inputs]
+        values = [
+            products.values(function, points, tangent.batch_size).astype(np.float64)
+            for points in inputs
+        ]
         return estimate(np.outer(a, b) for a, b in zip(values[0].T, values[-1].T, strict=True))
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from lnkernel.check import as_data
 from lnkernel.errors import DataScaleWarning, InputError
+from lnkernel.tangents.inputs import convert
 
 LARGE = 1e4  # a network starts with outputs and gradients of order 1 for data of order 1
 LOST = 1e-3  # of a column's spread, lost by rounding
@@ -73,20 +74,6 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
             "X", "as many points for each network", str(sizes), "Train such networks one by one"
         )
     return TrainingData(np.stack(inputs), np.stack(targets), one_output[0], own=True)
-
-
-def convert(name: str, values: np.ndarray, dtype: Any) -> np.ndarray:
-    """float64 numbers in another precision, if they are in its range."""
-    with np.errstate(over="ignore"):
-        made = values.astype(dtype)
-    if not np.isfinite(made).all():
-        raise InputError(
-            name,
-            f"numbers in the range of the network's {np.dtype(dtype)}",
-            f"{np.abs(values).max():.3g}",
-            "Rescale the data, or train in float64",
-        )
-    return made
 
 
 def _warn_of_scale(name: str, values: np.ndarray, dtype: Any, stacklevel: int) -> None:

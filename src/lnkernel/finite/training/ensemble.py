@@ -23,10 +23,11 @@ from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data, convert, is_of_each
+from lnkernel.finite.training.data import as_ensemble_data, is_of_each
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.precision import as_own_numpy
+from lnkernel.tangents.inputs import convert
 from lnkernel.types import Array, Outputs
 
 # for all networks alike, or for each its own, also as a list of arrays

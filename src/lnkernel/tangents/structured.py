@@ -8,8 +8,6 @@ cheaper by the order of their width (Novak, Sohl-Dickstein and Schoenholz 2022).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,39 +16,39 @@ from flax import nnx
 from jax import Array
 from jaxtyping import Float
 
-from lnkernel.finite.build import Network
-from lnkernel.finite.empirical.function import Function, Piece
-from lnkernel.finite.modules import NTKLinear, Sum
-
-LINEAR = (nnx.Linear, NTKLinear)
-Path = tuple[Any, ...]
+from lnkernel.tangents.function import Function, Piece
+from lnkernel.tangents.selection import Path
+from lnkernel.tangents.structure import inner_layers, is_linear, is_sequence, parts, scales
 
 
 def is_structured(network: Any) -> bool:
     """Whether every linear layer is found, and found once: in plain sequences, as twins are."""
-    if type(network) not in (nnx.Sequential, Network):
+    if not is_sequence(network):
         return False
-    layers = [layer for _, layer in _leaves(network, ())]
+    layers = [layer for _, layer in inner_layers(network)]
     own = [id(param) for layer in layers for _, param in nnx.iter_graph(layer) if _is_param(param)]
     return len(set(own)) == len(own)
+
+
+def piece_paths(function: Function) -> list[Path]:
+    """The layer, or the parameter of another layer, that each piece of the Jacobian belongs to."""
+    found, params = _factored_layers(function)
+    return found + [path for path in params if path[:-1] not in found]
 
 
 def structured_jacobian(function: Function, x: Float[Array, "n d"]) -> list[Piece]:
     """The Jacobian at every input, in pieces: one for every linear layer, one for every parameter
     of the other layers.
     """
-    params = dict(nnx.to_flat_state(function.params))
-    found = [
-        path for path, layer in _leaves(function.merge(function.params), ()) if _is_linear(layer)
-    ]
+    found, params = _factored_layers(function)
     others = {path: value for path, value in params.items() if path[:-1] not in found}
 
     def outputs(pushes: dict[Path, Array], others: Any, point: Array) -> tuple[Array, Any]:
         """f with something added behind each linear layer, and what went into and out of them."""
-        network = function.merge(nnx.from_flat_state(params | others))
+        network = _merge(function, nnx.from_flat_state(params | others))
         seen: dict[Path, tuple[Array, Array]] = {}
         out = _run(network, (), point[None], pushes, seen)
-        return jnp.ravel(out), seen
+        return jnp.ravel(out), {path: both for path, both in seen.items() if path in found}
 
     def of_one(point: Array) -> tuple[Any, dict[Path, Array]]:
         _, shapes = jax.eval_shape(outputs, {}, others, point)
@@ -59,61 +57,52 @@ def structured_jacobian(function: Function, x: Float[Array, "n d"]) -> list[Piec
         return slopes, {path: a[0] for path, (a, _) in seen.items()}
 
     (slopes, direct), inputs = jax.vmap(of_one)(x)
-    layers = dict(_leaves(function.merge(function.params), ()))
-    factored = [Piece(slopes[path], _with_bias(layers[path], inputs[path])) for path in found]
+    layers = dict(inner_layers(_merge(function, function.params)))
+    factored = [
+        Piece(slopes[path], _features(layers[path], path, params, inputs[path])) for path in found
+    ]
     return factored + [Piece(leaf, None) for leaf in jax.tree.leaves(direct)]
 
 
-def _with_bias(
-    layer: nnx.Linear | NTKLinear, a: Float[Array, "n features"]
+def _factored_layers(function: Function) -> tuple[list[Path], dict[Path, Array]]:
+    """The linear layers that have chosen parameters, and the chosen parameters, by their paths."""
+    params = dict(nnx.to_flat_state(function.params))
+    owners = {path[:-1] for path in params}
+    layers = inner_layers(_merge(function, function.params))
+    return [path for path, layer in layers if is_linear(layer) and path in owners], params
+
+
+def _merge(function: Function, params: Any) -> Any:
+    return function.apply.merge(params, function.rest)  # type: ignore[attr-defined]
+
+
+def _features(
+    layer: Any, path: Path, chosen: dict[Path, Array], a: Float[Array, "n features"]
 ) -> Float[Array, "n parameters"]:
-    """(c a, s) of c W a + s b: (n, features + 1)."""
-    if isinstance(layer, NTKLinear):
-        c, s = layer.W_std / math.sqrt(layer.in_features), layer.b_std
-    else:
-        c, s = 1.0, 1.0
-    return c * a if layer.bias is None else jnp.pad(c * a, ((0, 0), (0, 1)), constant_values=s)
-
-
-def _leaves(layer: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """The layers that are no sequences or sums of others, with their paths."""
-    inner = _inside(layer)
-    if inner is None:
-        yield path, layer
-        return
-    name, parts = inner
-    for number, part in enumerate(parts):
-        yield from _leaves(part, (*path, name, number))
+    """(c a, s) of c W a + s b: (n, features + 1); of the two only what is chosen."""
+    c, s = scales(layer)
+    weights = [c * a] if (*path, "kernel") in chosen else []
+    bias = [jnp.full((len(a), 1), s, a.dtype)] if (*path, "bias") in chosen else []
+    return jnp.concatenate(weights + bias, 1)
 
 
 def _run(
     layer: Any, path: Path, h: Array, pushes: dict[Path, Array], seen: dict[Path, Any]
 ) -> Array:
-    inner = _inside(layer)
+    inner = parts(layer)
     if inner is None:
         out = layer(h)
-        if _is_linear(layer):
+        if is_linear(layer):
             seen[path] = h, out
             out = out + pushes.get(path, 0)
         return out
-    name, parts = inner
-    if name == "branches":
-        ends = [_run(part, (*path, name, i), h, pushes, seen) for i, part in enumerate(parts)]
+    name, is_sum, layers = inner
+    if is_sum:
+        ends = [_run(part, (*path, name, i), h, pushes, seen) for i, part in enumerate(layers)]
         return sum(ends[1:], start=ends[0])
-    for number, part in enumerate(parts):
+    for number, part in enumerate(layers):
         h = _run(part, (*path, name, number), h, pushes, seen)
     return h
-
-
-def _inside(layer: Any) -> tuple[str, Any] | None:
-    """The attribute that holds the parts of a sequence or a sum, and the parts."""
-    if type(layer) in (nnx.Sequential, Network):
-        return "layers", layer.layers
-    return ("branches", layer.branches) if type(layer) is Sum else None
-
-
-def _is_linear(layer: Any) -> bool:
-    return type(layer) in LINEAR
 
 
 def _is_param(value: Any) -> bool:
