@@ -203,7 +203,7 @@ class TransformationError(LnkernelError, TypeError):
     ...
     lnkernel.errors.TransformationError: bound: expected plain numbers, got values that a jax.jit, jax.grad or \
 jax.vmap around this call is transforming. It makes decisions by its numbers, which are not known there. Call it \
-outside of jax.grad and jax.jit, and use its result inside.
+outside of jax.grad and jax.jit, and use its result inside...
     """
 
     def __init__(self, what: str):

@@ -87,8 +87,10 @@ def test_starts_agree_and_seeds_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = (lnk.fit(ARCH, X, Y, noise=0.1, starts=3, seed=4) for _ in range(2))
     assert len(traces) == 1  # one program for all starts, steps and calls
     assert one.parameters == other.parameters and one.starts[1].start == other.starts[1].start
-    assert one.starts[0].start == {"W_std": 1.3, "b_std": 0.5, "noise": 0.1}
-    assert [start.value for start in one.starts] == pytest.approx([one.value] * 3, rel=1e-7)
+    assert one.starts[0].start == pytest.approx(
+        {"W_std": 1.3, "b_std": 0.5, "noise": 0.1}, rel=1e-15
+    )
+    assert all(start.converged for start in one.starts)
     assert len(one.starts) == 3 and one.value == max(start.value for start in one.starts)
     for start in one.starts:
         assert (np.diff(start.trace) >= 0).all() and start.trace[-1] == start.value
@@ -115,6 +117,19 @@ def test_what_ends_at_the_edge_is_named() -> None:
     """Targets without noise: the likelihood rises as the noise falls."""
     found = lnk.fit(ARCH, X, X[:, 0], over="noise", noise=1.0)
     assert found.at_edge == ("noise",) and "At the edge of their range: noise." in str(found)
+
+
+def test_a_place_without_a_likelihood_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all noise above the start were singular, but for what is best: the search must come to it all the same."""
+    usual = lnk.fit(ARCH, X, Y, over="noise", noise=1e-3)
+    limit = usual.parameters["noise"] * 1.5
+
+    def refuse(arch: Any, which: str, data: Any, noise: float) -> Any:
+        return None if noise > limit else evidence(arch, which, data, noise)
+
+    monkeypatch.setattr("lnkernel.gp.search.evidence", refuse)
+    found = lnk.fit(ARCH, X, Y, over="noise", noise=1e-3)
+    assert found.converged and found.value == pytest.approx(usual.value, rel=1e-8)
 
 
 UNEQUAL = lnk.serial(lnk.Dense(8, b_std=0.1), lnk.Relu(), lnk.Dense(1, W_std=2.0))

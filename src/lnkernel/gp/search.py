@@ -25,7 +25,8 @@ from lnkernel.types import Diagonal, Noise, Points, Targets, Values
 
 RANGE = 1e4  # a hyperparameter is searched for within this factor of its start,
 SPREAD = 10.0  # and other starts are within this factor of the first
-PRECISION = 1e-11  # relative change of the likelihood in a step at which the search ends
+PRECISION = 1e-13  # relative change of the likelihood in a step at which the search ends
+FLAT = 1e-3  # largest slope of log p by the logarithm of a parameter where a search has converged
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,8 @@ class Start:
         start, end: the values of the hyperparameters, by name.
         value: log p(y | X) at the end.
         trace: log p(y | X) at the start and after every step.
-        converged: whether the search ended by itself.
+        converged: whether the search ended by itself, where log p is flat: its slope by the logarithm of a
+            parameter that is not at the edge of its range is below 0.001.
         message: why it ended.
     """
 
@@ -59,13 +61,14 @@ class HyperparameterFit:
         parameters: what was searched for, by name.
         kernel: "ntk" or "nngp".
         trace: log p(y | X) at the start and after every step, of the best search.
-        converged: whether the best search ended by itself.
+        converged: whether the best search has converged.
         at_edge: names of those that ended at the edge of their range, where the likelihood still rises.
         starts: all searches, in the order of their starts.
 
     >>> import lnkernel as lnk
-    >>> found = lnk.fit(lnk.mlp(), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.2], over="noise")
-    >>> found.converged, found.trace[-1] == found.value, list(found.parameters)
+    >>> linear = lnk.serial(lnk.Dense(1, b_std=1.0))
+    >>> found = lnk.fit(linear, [[-1.0], [0.0], [1.0]], [1.0, 0.1, -1.2], over="noise")
+    >>> found.converged, bool(found.trace[-1] == found.value), list(found.parameters)
     (True, True, ['noise'])
     """
 
@@ -91,7 +94,11 @@ class HyperparameterFit:
         shown = {NOISE: noise_in_words(self.noise)} | shown
         values = ", ".join(f"{name} = {text}" for name, text in shown.items())
         edge = f" At the edge of their range: {', '.join(self.at_edge)}." if self.at_edge else ""
-        end = "" if self.converged else " The search did not converge: allow more steps."
+        end = (
+            ""
+            if self.converged
+            else " The search did not converge: allow more steps, or start elsewhere."
+        )
         best = f"the best of {len(self.starts)} starts" if len(self.starts) > 1 else "one start"
         return (
             f"log p(y | X) = {self.value:.6g} with {values} "
@@ -181,17 +188,24 @@ class _Objective:
     data: Data
     noise: Variance
     parameters: list[Parameter]
+    _last: tuple[np.ndarray, float] | None = None  # where there was a likelihood, and minus it
 
     def values(self, logarithms: np.ndarray) -> np.ndarray:
         return np.sign([one.start for one in self.parameters]) * np.exp(logarithms)
 
     def __call__(self, logarithms: np.ndarray) -> tuple[float, np.ndarray]:
-        """Infinity where there is no likelihood in float64: the search turns back there."""
+        """Where there is no likelihood in float64, a hill that leads back to where there was one.
+
+        Infinity, with no slope, would be taken for the end of the search.
+        """
         values = self.values(logarithms)
         arch, noise = with_values(self.arch, self.noise, self.parameters, values)
         found = evidence(arch, self.which, self.data, noise)
         if found is None:
-            return np.inf, np.zeros(len(values))
+            place, height = self._last or (logarithms, 0.0)
+            way, steep = logarithms - place, 1 + abs(height)
+            return height + steep * (1 + float(way @ way)), 2 * steep * way
+        self._last = logarithms.copy(), -found.value
         slopes = np.array(
             [
                 found.by_leaves[list(one.leaves)].sum() if one.leaves else found.by_noise
@@ -221,25 +235,39 @@ def _starts(parameters: list[Parameter], count: int, seed: int) -> list[np.ndarr
 def _search(objective: _Objective, first: np.ndarray, steps: int, bar: Bar) -> Start:
     names = [one.name for one in objective.parameters]
     centre = np.log(np.abs([one.start for one in objective.parameters]))
-    trace = [-objective(first)[0]]
+    value, slopes = objective(first)
+    trace, size = [-value], max(1.0, float(np.linalg.norm(slopes)))
+
+    def scaled(x: np.ndarray) -> tuple[float, np.ndarray]:
+        """With a slope of 1 at the start, so that the first step is no leap."""
+        value, slopes = objective(x)
+        return value / size, slopes / size
 
     def note(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        trace.append(-float(intermediate_result.fun))
+        trace.append(-size * float(intermediate_result.fun))
         bar.update(1, f"log p = {trace[-1]:.6g}")
 
+    edges = [(c - np.log(RANGE), c + np.log(RANGE)) for c in centre]
     found = scipy.optimize.minimize(
-        objective,
+        scaled,
         first,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(c - np.log(RANGE), c + np.log(RANGE)) for c in centre],
+        bounds=edges,
         callback=note,
-        options={"maxiter": steps, "ftol": PRECISION, "gtol": 1e-6},
+        options={"maxiter": steps, "ftol": PRECISION, "gtol": FLAT / (10 * size)},
     )
+    inside = np.array([low < x < high for x, (low, high) in zip(found.x, edges, strict=True)])
+    steepest = size * float(np.abs(found.jac[inside]).max(initial=0.0))
     bar.update(max(0, steps - (len(trace) - 1)))
     start, end = (
         dict(zip(names, map(float, objective.values(x)), strict=True)) for x in (first, found.x)
     )
     return Start(
-        start, end, -float(found.fun), np.array(trace), bool(found.success), str(found.message)
+        start,
+        end,
+        -size * float(found.fun),
+        np.array(trace),
+        bool(found.success) and steepest < FLAT,
+        f"{found.message}; largest slope {steepest:.2g}",
     )

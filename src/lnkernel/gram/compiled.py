@@ -24,15 +24,18 @@ _kept: OrderedDict[Hashable, Any] = OrderedDict()
 _lock = Lock()
 
 
-def compiled(function: Callable[..., Any], *fixed: Hashable) -> Callable[..., Any]:
+def compiled(
+    function: Callable[..., Any], *fixed: Hashable, nested: bool = False
+) -> Callable[..., Any]:
     """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
-    as long as it is kept."""
+    as long as it is kept. `nested`: it may be called inside of another `jax.jit`, where JAX takes no options.
+    """
     key = (function, *fixed)
     with _lock:
         found = _kept.get(key)
         if found is None:
             found = _kept[key] = jax.jit(
-                partial(function, *fixed), compiler_options=WHOLE_REGISTERS
+                partial(function, *fixed), compiler_options=None if nested else WHOLE_REGISTERS
             )
         _kept.move_to_end(key)
         _drop_oldest()
