@@ -118,7 +118,7 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
 
 
 def ways_of(case: cases.Case) -> list[Way]:
-    """Those of asking for the kernels of this network."""
+    """The ways of asking for the kernels of this network."""
     if case.programs == "every":
         few: list[Way] = [rectangular, symmetric]
         return few + [partial(compiled, way) for way in few]
@@ -130,7 +130,7 @@ def ways_of(case: cases.Case) -> list[Way]:
 
 
 def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
-    """All at once; or some at a time, of similar lengths, because n pairs have n² entries."""
+    """All pairs at once; or some at a time, of similar lengths, because n pairs have n² entries."""
     size = case.batch or max(1, len(rows))
     if case.batch is not None:
         rows = sorted(rows, key=lambda row: row.pair.size)
@@ -138,7 +138,7 @@ def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
 
 
 def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
+    """The matrices by `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
     rows = [row for row in rows if row.is_live]
     if not rows:
         return
@@ -149,13 +149,13 @@ def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
 
 
 def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x)`, a hundred points in one array, and by `kernel.diagonal(x)`."""
+    """The matrices by `kernel(x)`, a hundred points in one array, and by `kernel.diagonal(x)`."""
     for start in range(0, len(rows), TOGETHER):
         yield from _symmetric(case, rows[start : start + TOGETHER])
 
 
 def matrix(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x)` alone, all points in one array."""
+    """The matrices by `kernel(x)` alone, all points in one array."""
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
@@ -166,7 +166,7 @@ def matrix(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
 
 
 def diagonal(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel.diagonal(x)` alone."""
+    """The kernels of every point with itself, by `kernel.diagonal(x)` alone."""
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     ends = _by_name(case, kernel_of(case).diagonal(points))
     for i, row in enumerate(rows):
@@ -198,7 +198,7 @@ def compiled(
     case: cases.Case,
     rows: Sequence[Exact],
 ) -> list[Error]:
-    """One of these by the programs of large matrices; few points are left to NumPy otherwise."""
+    """One of these ways by the programs of large matrices; otherwise few points are left to NumPy."""
     with eager.switched_off():
         return [e._replace(way=f"{e.way}, compiled") for e in way(case, rows)]
 
@@ -221,7 +221,7 @@ def _compared(case: cases.Case, row: Exact, way: str, got: Found, place: Any) ->
 
 
 def _without_overflow(case: cases.Case, rows: Sequence[Exact]) -> tuple[list[Exact], list[Error]]:
-    """The rows that can be evaluated; an infinite error for each other, as they all should."""
+    """The rows that can be evaluated; every other row gets an infinite error, because all should be."""
     lost = [row for row in rows if _overflows(case, row)]
     if not lost:
         raise AssertionError("an overflow that no single point causes")
@@ -274,7 +274,7 @@ class Line(NamedTuple):
         return f"{self.architecture:37} {self.depth:5}  {ends}  {bound:7.0e}  {verdict}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which knows no infinity: it becomes null."""
+        """The line for JSON, which knows no infinity: it becomes null."""
         head = {"architecture": self.architecture, "depth": self.depth, "ok": self.ok}
         worst = {"ntk": self.ntk, "nngp": self.nngp}
         return head | {

@@ -55,7 +55,7 @@ def measured(name: str, size: Size) -> tuple[list[Row], dict[str, str], str | No
 
 
 def said(row: Row) -> str:
-    """One row for the terminal."""
+    """One row, for the terminal."""
 
     def number(value: float | None, form: str) -> str:
         return "-" if value is None else format(value, form)

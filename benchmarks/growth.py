@@ -74,7 +74,7 @@ def mean_diagonal(arch: lnk.Node, seeds: int) -> np.ndarray:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """An activation a line, theory in brackets."""
+    """The table: a line for each activation, theory in brackets."""
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         by_name.setdefault(row.activation, []).append(row)

@@ -85,7 +85,7 @@ def _status(code: int, found: Any) -> str:
 
 
 def _followed(pipe: Any, echo: IO[str]) -> str:
-    """All that comes through, shown as soon as it comes: a progress bar does not end its lines."""
+    """All that comes through the pipe, shown as soon as it comes: a progress bar does not end its lines."""
     parts = []
     while part := pipe.read1():
         parts.append(part)

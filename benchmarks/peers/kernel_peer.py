@@ -92,5 +92,5 @@ def described(arch: Any) -> dict[str, Any]:
 
 
 def arrays(**given: Any) -> dict[str, Any]:
-    """Those that are there, in float64."""
+    """The arrays that are not None, in float64."""
     return {name: np.asarray(a, np.float64) for name, a in given.items() if a is not None}

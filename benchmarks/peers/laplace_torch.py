@@ -35,6 +35,6 @@ class LaplaceTorch(Peer):
         return float(reply["fit"] + reply["predict"])
 
     def covariance(self) -> np.ndarray:
-        """As it was asked for last: (m, k, k)."""
+        """The covariance that was asked for last: (m, k, k)."""
         self.ask("save", npz=self.path("covariance.npz"))
         return self.loaded("covariance.npz")["covariance"]

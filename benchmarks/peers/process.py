@@ -66,7 +66,7 @@ class Peer:
         return reply
 
     def versions(self) -> dict[str, str]:
-        """Of the libraries there."""
+        """The versions of the libraries there."""
         return self.ask("versions")
 
     def peak(self, prepare: Callable[[], Any], call: Callable[[], Any]) -> int | None:

@@ -44,6 +44,6 @@ class TorchNTK(Peer):
         return float(self.ask("time", way=way)["seconds"])
 
     def kernel(self) -> np.ndarray:
-        """As it was evaluated last."""
+        """The kernel as it was evaluated last."""
         self.ask("save", npz=self.path("ntk.npz"))
         return self.loaded("ntk.npz")["ntk"]

@@ -83,7 +83,7 @@ def _as_kinks(kinks: Any) -> tuple[float, ...]:
 
 
 def _check_function(name: str, fn: Any) -> None:
-    """That it is a function of one number, with finite real values, and of each coordinate by itself."""
+    """Refuse what is not a function of one number, with finite real values, and of each coordinate by itself."""
     if not callable(fn):
         _refuse(f"{name} must be a function, got {fn!r}", "Write e.g. Activate(jnp.tanh)")
     try:

@@ -70,15 +70,15 @@ class Posterior:
 
     @property
     def _fit(self) -> Fit:
-        """That of plain numbers, for what is computed with them only."""
+        """The fit of plain numbers, for what is computed with them only."""
         fit = self._seen_with()
         if not isinstance(fit, Fit):
             raise TransformationError("posterior")
         return fit
 
     def _seen_with(self, *values: object) -> Predictor:
-        """What the posterior is computed with beside these values. If JAX has put it together of plain
-        numbers, they are checked when first needed, and kept."""
+        """The fit that the posterior is computed with beside these values. If JAX has put it together from
+        plain numbers, they are checked when first needed, and kept."""
         fit = seen_with(self._held, *values)
         if isinstance(fit, Fit) and fit is not self._held:
             object.__setattr__(self, "_held", fit)

@@ -18,7 +18,7 @@ from lnkernel.gram.program import Program, assembled, named
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
-MOST_DELICATE = 4096  # of a larger matrix, whose other pairs are compiled
+MOST_DELICATE = 4096  # pairs of a larger matrix, whose other pairs are compiled
 MOST_CAREFUL = 1 << 20  # coordinates that are compared at a time, with all care
 
 Out = tuple[Array, ...]
@@ -26,7 +26,7 @@ Out = tuple[Array, ...]
 
 @contextmanager
 def switched_off() -> Iterator[None]:
-    """Inside, all matrices are compiled: for tests and measurements."""
+    """A scope in which all matrices are compiled, for tests and measurements."""
     global MOST, MOST_DELICATE
     usual, MOST, MOST_DELICATE = (MOST, MOST_DELICATE), 0, 0
     try:
@@ -41,7 +41,7 @@ def suits(program: Program, pairs: int) -> bool:
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:
-    """The same of delicate pairs."""
+    """Whether so many delicate pairs are computed faster than a program is compiled."""
     return pairs <= MOST_DELICATE and not needs_program(program)
 
 
@@ -87,7 +87,7 @@ def diagonal(program: Program, x: Array) -> Out:
 
 
 def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Out, np.ndarray]:
-    """All pairs; and those that need more care."""
+    """The kernels of all pairs; and which pairs need more care."""
     arch = assembled(program)
     first, second = (
         pairs.blocks_of_one(arch, some, np.arange(len(some.raw.live))) for some in (one, two)
@@ -102,7 +102,7 @@ def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Ou
 def carefully(
     program: Program, one: pairs.Points, two: pairs.Points, rows: np.ndarray, columns: np.ndarray
 ) -> Out:
-    """The pairs with these places, with all care."""
+    """The kernels of the pairs at these places, computed with all care."""
     if not len(rows):
         return tuple(np.empty(0) for _ in program.which)
     arch, step = assembled(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])

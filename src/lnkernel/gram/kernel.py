@@ -40,7 +40,7 @@ class _OfPoints:
             demand_ntk(self.arch)
 
     def _matrices(self, x: Points, x2: MorePoints | None) -> tuple[Array, ...]:
-        """Those of all pairs, (n, m), one for each kernel."""
+        """The matrices of all pairs, (n, m), one for each kernel."""
         if is_traced(self.arch, x, x2) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
@@ -64,7 +64,7 @@ class _OfPoints:
             return tuple(as_own_numpy(k) for k in out)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
-        """Room for the matrices, where they are not so small that asking takes as long as they do."""
+        """Refuse matrices that do not fit into memory; small ones are not checked, which would take as long as they do."""
         if n * (m or n) > eager.MOST:
             demand_memory(n, len(self.which), "The kernel matrix", m)
 
@@ -87,7 +87,7 @@ class _OfPoints:
             return error_estimate(self.arch, self.which, points, points2)
 
     def _diagonals(self, x: Points) -> tuple[Array, ...]:
-        """Those of every point with itself, (n,), one for each kernel."""
+        """The kernels of every point with itself, (n,), one for each kernel."""
         if is_traced(self.arch, x) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
@@ -117,7 +117,7 @@ class _OfPoints:
 
     @cached_property
     def _dissected_for_all(self) -> Dissected:
-        """With what its activations take for any input, where that is the same for all."""
+        """The network with what its activations need for any input, where that is the same for all inputs."""
         return dissect_numbers(expand(self.arch, np.array([[1.0, 2.0, 4.0]])))
 
     @cached_property

@@ -58,7 +58,7 @@ class Laplace(ABC):
     def covariance(
         self, x: MoreInputs, *, full: bool = False
     ) -> Float64[np.ndarray, "m k k"] | Float64[np.ndarray, "m k m k"]:
-        """Of the outputs at each input, (m, k, k); with `full` between all inputs, (m, k, m, k)."""
+        """The covariance of the outputs at each input, (m, k, k); with `full` between all inputs, (m, k, m, k)."""
         with self._tangent.open(("x", x)) as (function, (points,)):
             k = function.outputs
         if full:

@@ -51,7 +51,7 @@ class Problem:
 
     @cached_property
     def eigen(self) -> Eigen:
-        """Of A = K + λ."""
+        """The eigenvalues and eigenvectors of A = K + λ."""
         values, vectors = scipy.linalg.eigh(self.kernel, driver="evd", check_finite=False)
         return Eigen(values + self.strength, vectors)
 

@@ -273,7 +273,7 @@ def _ceiling_in_balls(gram: EnclosedGram, y: np.ndarray) -> arb:
 
 
 def _root(square: arb) -> arb:
-    """That of the largest number of the ball, which is at least 0."""
+    """The square root of the largest number of the ball, which is at least 0."""
     above = square.upper()
     return above.sqrt() if above > 0 else arb(0)
 

@@ -43,7 +43,7 @@ from lnkernel.evaluate.float64.resolution import FASTEST, demand_resolved
 
 
 class Side(NamedTuple):
-    """Of one input: the length of phi, E phi - phi(0), and the length of phi less its mean."""
+    """One input: the length of phi, E phi - phi(0), and the length of phi less its mean."""
 
     size: Array
     shift: Array
@@ -239,7 +239,7 @@ def _over_x(phi: Function, marks: Marks, pair: Places, a: Array, by: Array, sign
 
 
 def _larger(places: Array) -> Array:
-    """Of the distances at both ends of each panel."""
+    """The larger of the distances at both ends of each panel."""
     size = jnp.abs(places)
     return jnp.maximum(size[:-1], size[1:])
 
