@@ -299,8 +299,8 @@ class ActivationRangeError(LnkernelError, ValueError):
 
 
 class GrowthError(LnkernelError, NotImplementedError):
-    """The growth of Θ(x, x) is not known behind an activation of which it is not known how it behaves at
-    long and at short inputs.
+    """The growth of Θ(x, x) is not known, because nothing is known of an activation at long and at short
+    inputs.
 
     >>> import lnkernel as lnk
     >>> from lnkernel.arch.node import node

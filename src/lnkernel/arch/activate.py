@@ -55,7 +55,7 @@ class Activate(Piecewise):
             _check_jumps(self)
 
     def __repr__(self) -> str:
-        """Without the addresses by which Python prints functions."""
+        """The text, without the addresses by which Python prints functions."""
         names = {"fn": self.fn} | (
             {} if self.derivative is None else {"derivative": self.derivative}
         )

@@ -129,7 +129,7 @@ def _write(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray) -> di
 
 
 def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: Path) -> None:
-    """Over the points' coordinates where they are on a line, over their numbers otherwise."""
+    """Draw the matrix over the points' coordinates where they are on a line, over their numbers otherwise."""
     from matplotlib.figure import Figure
 
     from lnkernel.plot.heatmaps import heatmap

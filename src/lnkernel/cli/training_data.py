@@ -29,7 +29,7 @@ class CsvData:
 
     @property
     def targets(self) -> np.ndarray:
-        """As they are in the file."""
+        """The targets as they are in the file."""
         return self.centre + self.unit * self.y
 
 

@@ -94,5 +94,5 @@ def _why_infinite(made: Bound) -> str:
 
 
 def _first_sentence(said: object) -> str:
-    """Without the remedies: they are for those who can change the network."""
+    """The first sentence, without the remedies, which are for those who can change the network."""
     return " ".join(str(said).split()).split(". ")[0].rstrip(".") + "."

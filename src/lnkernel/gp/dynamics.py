@@ -93,5 +93,5 @@ class Curve:
 
 
 def _stacked(parts: list[Array]) -> Array:
-    """Along a new first axis; NumPy's, if all parts are."""
+    """The parts along a new first axis, as NumPy's array if all of them are NumPy's."""
     return np.stack(parts) if isinstance(parts[0], np.ndarray) else jnp.stack(parts)

@@ -41,7 +41,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(arch: Node, which: str, data: Data, noise: Variance) -> Evidence | None:
-    """None where float64 cannot tell the matrix from a singular one, or the kernel leaves its range."""
+    """The evidence; None where float64 cannot tell the matrix from a singular one, or the kernel leaves its range."""
     try:
         gram = np.asarray(Kernel(arch, (which,))(data.x))
     except (ActivationRangeError, KernelOverflowError):
@@ -55,9 +55,8 @@ def evidence(arch: Node, which: str, data: Data, noise: Variance) -> Evidence | 
     volume = factor.log_determinant() + n * math.log(2 * math.pi)
     value = -0.5 * (float((data.y * a).sum()) + k * volume)
     inverse, _ = scipy.linalg.lapack.dpotri(factor.both, lower=1, overwrite_c=1)
-    weights = 0.5 * (
-        a @ a.T - k * inverse
-    )  # right in the lower triangle, which is all that is read
+    # right in the lower triangle, which is all that is read
+    weights = 0.5 * (a @ a.T - k * inverse)
     slopes = _contracted(arch, which, data.x, weights)
     if not np.isfinite(slopes).all():
         return None
@@ -86,7 +85,7 @@ def _contracted(arch: Node, which: str, x: np.ndarray, weights: np.ndarray) -> n
 
 
 def _filled(x: np.ndarray, size: int) -> np.ndarray:
-    """As many rows as a tile has; those that are added count with weight 0."""
+    """x with as many rows as a tile has; the rows that are added count with weight 0."""
     return np.concatenate([x, np.broadcast_to(x[:1], (size - len(x), x.shape[1]))])
 
 

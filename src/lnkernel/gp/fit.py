@@ -73,7 +73,7 @@ class Fit(Predictor):
         return self.solver.solve(b)
 
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
-        """The same without refinement, by the factor in float64."""
+        """A⁻¹ b without refinement, by the factor in float64."""
         return self.factor.solve_roughly(b)
 
     def filtered(self, chosen: Filter, b: np.ndarray) -> np.ndarray:

@@ -111,7 +111,7 @@ def _by_eigensolver(gram: np.ndarray, overwrite: bool) -> Eigenvalue:
 
 
 def _by_shifted_lanczos(gram: np.ndarray) -> Eigenvalue:
-    """Lanczos after factorising, in place; of A + sI where A itself has no factor."""
+    """The smallest eigenvalue by Lanczos, after factorising A in place, or A + sI where A itself has no factor."""
     rounding = len(gram) * EPS * _frobenius(gram)
     step, shift = resolution(gram), 0.0
     while (made := cholesky_in_place(gram)) is None:
@@ -140,6 +140,6 @@ def _by_lanczos(factor: np.ndarray, rounding: float) -> Eigenvalue:
 
 
 def _frobenius(matrix: np.ndarray) -> float:
-    """LAPACK's, which does not overflow; it is at least the largest eigenvalue."""
+    """The Frobenius norm by LAPACK, which does not overflow; it is at least the largest eigenvalue."""
     columns = matrix.T if matrix.flags.c_contiguous else matrix
     return float(scipy.linalg.lapack.dlange("F", columns))

@@ -156,7 +156,7 @@ class TracedFit(Predictor):
         return is_traced(*held)
 
     def plain(self) -> Fit:
-        """The same of plain numbers, checked now, because no program can raise."""
+        """The fit of the plain numbers, checked now, because no program can raise."""
         if np.ndim(self.x) != 2:
             raise InputError(
                 "posterior",

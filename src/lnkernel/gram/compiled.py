@@ -25,8 +25,8 @@ _lock = Lock()
 
 
 def compiled(function: Callable[..., Any], *fixed: Hashable) -> Callable[..., Any]:
-    """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
-    as long as it is kept."""
+    """`function` with these first arguments, compiled for each shape of the others. Equal arguments give the
+    same one, as long as it is kept."""
     key = (function, *fixed)
     with _lock:
         found = _kept.get(key)

@@ -64,7 +64,7 @@ class _OfPoints:
             return tuple(as_own_numpy(k) for k in out)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
-        """Refuse matrices that do not fit into memory; small ones are not checked, which would take as long as they do."""
+        """Refuse matrices that do not fit into memory; for small ones the check would take as long as they do."""
         if n * (m or n) > eager.MOST:
             demand_memory(n, len(self.which), "The kernel matrix", m)
 

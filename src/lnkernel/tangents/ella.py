@@ -55,7 +55,7 @@ class NystromLaplace(Laplace):
 
 @dataclass(frozen=True)
 class OneOutput:
-    """The model with the number of one output behind each input, which is what it gives."""
+    """The model as a function of inputs that end in the number of an output: it gives that output."""
 
     apply: Apply
     shape: tuple[int, ...]

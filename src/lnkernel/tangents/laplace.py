@@ -95,7 +95,7 @@ class Laplace(ABC):
 
     @abstractmethod
     def _covariance(self, x: np.ndarray, k: int, *, full: bool) -> np.ndarray:
-        """(m, k, k) or (m, k, m, k)."""
+        """The covariance, (m, k, k) or (m, k, m, k)."""
 
     def _inputs_at_a_time(self, k: int) -> int:
         return max(1, ROWS // k**2)

@@ -33,8 +33,8 @@ class Found(NamedTuple):
 
 
 def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) -> Found:
-    """For all pairs with these angles. The rows of the table: the gaps over m, the slopes and the numbers
-    `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
+    """The expectations of all pairs with these angles. The rows of the table are the gaps over m, the slopes and
+    the numbers `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
     *rows, (mean, even, odd) = table
     acute = w <= z
     m = jnp.where(acute, w, z)

@@ -105,7 +105,7 @@ def delicate_below(dimension: int) -> float:
 def quick(
     one: Inputs, two: Inputs, all_live: bool, with_difference: bool, cosine: Array | None = None
 ) -> tuple[Covariance, Array]:
-    """All pairs, (n, m); and for which of them `careful` must be asked.
+    """The covariances of all pairs, (n, m); and for which of them `careful` must be asked.
 
     Where the dimensions are many, `cosine` may be given: the products of all unit vectors.
 
@@ -151,14 +151,14 @@ def _chain(pairs: list[tuple[Array, Array]]) -> Array:
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
-    """Pairs of vectors listed side by side, (k, d) each, with all care."""
+    """The covariances of pairs of vectors listed side by side, (k, d) each, computed with all care."""
     w, z, e = _compare(one, two, centre)
     first, second = (Length(x.square, x.live) for x in (one, two))
     return _covariance(first, second, w, z, e, all_live)
 
 
 def careful_matrix(one: Inputs, two: Inputs, centre: bool) -> Covariance:
-    """All pairs, (n, m), with all care."""
+    """The covariances of all pairs, (n, m), computed with all care."""
     rows = jax.tree.map(lambda part: part[:, None], _without_spread(one))
     columns = jax.tree.map(lambda part: part[None, :], _without_spread(two))
     return _assembled(one, two, *_compare(rows, columns, centre), all_live=False)
@@ -225,7 +225,7 @@ def _covariance(
 
 
 def itself(inputs: Inputs, all_live: bool) -> Covariance:
-    """Every input with itself, (n,)."""
+    """The covariance of every input with itself, (n,)."""
     length = Length(inputs.square) if all_live else Length(inputs.square, inputs.live)
     zero = namespace.of(inputs.length).zeros_like(inputs.length)
     return Covariance(length, length, zero, zero + 1, zero + 1, zero)

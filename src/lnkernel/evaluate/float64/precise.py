@@ -119,7 +119,7 @@ def _added(x: Precise, y: Precise, exponent: Array | None) -> Precise:
 
 
 def rounded_sum(first: Array, second: Array, exponent: Array | None) -> Precise:
-    """Both together, where the second one is a correction of the first and has no derivative."""
+    """The sum of both, where the second one is a correction of the first and has no derivative."""
     return _precise(*two_sum(first, constant(second)), exponent)
 
 
@@ -177,7 +177,7 @@ def root_of(high: Array, low: Array) -> Array:
 
 @root_of.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """At 0 it is taken as 0: lengths enter the kernels by their squares."""
+    """The derivative at 0 is taken as 0: lengths enter the kernels by their squares."""
     root = root_of(*primals)
     usable = (root > 0) & (root < jnp.inf)
     return root, jnp.where(usable, 0.5 / jnp.where(usable, root, 1.0), 0.0) * tangents[0]

@@ -70,7 +70,7 @@ def root(x: Precise) -> Precise:
 
 
 def _corrected(first: Any, second: Any, exponent: Any) -> Precise:
-    """Both together; of an infinite number there is no correction."""
+    """The sum of both; an infinite number has no correction."""
     xp = namespace.of(first)
     return rounded_sum(first, xp.where(xp.isfinite(second), second, 0.0), exponent)
 
@@ -83,7 +83,7 @@ def without_exponent(x: Precise) -> Precise:
 
 
 def arctangent(x: Precise) -> Precise:
-    """For 0 <= x <= 1: atan(x) = 2 atan(x/(1 + sqrt(1 + x²))), until the series is short."""
+    """The arc tangent for 0 <= x <= 1: atan(x) = 2 atan(x/(1 + sqrt(1 + x²))), until the series is short."""
     x = without_exponent(x)
     for _ in range(HALVINGS):
         x = ratio(x, root(x * x + 1.0) + 1.0)

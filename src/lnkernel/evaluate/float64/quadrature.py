@@ -145,7 +145,7 @@ def _stays_alive(num: Float64, phi: Function, live: Any) -> Any:
 
 
 def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = False) -> Side:
-    """For lengths r of any shape; NaN where they are longer than the grading reaches, or phi grows too fast."""
+    """The sides of inputs with lengths r; NaN where they are longer than the grading reaches, or phi grows too fast."""
     if without_numbers and r.ndim:
         return Side(*[jnp.full(r.shape, jnp.nan)] * 3)
     marks = marks_of(phi, grading)
@@ -163,7 +163,7 @@ def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = 
 
 
 def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
-    """All pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
+    """The expectations of all pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
     marks = marks_of(phi, grading)
     parts, structure = jax.tree.flatten(places)
     parts = jnp.broadcast_arrays(*parts)

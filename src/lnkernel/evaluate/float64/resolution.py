@@ -132,7 +132,7 @@ def _relative_disagreement(values: Values, panel: Panel) -> float:
 
 
 def _find_kink(values: Values, panel: Panel) -> float | None:
-    """By bisection; None where the function merely varies fast, and shorter panels resolve it."""
+    """The kink, found by bisection; None where the function merely varies fast, and shorter panels resolve it."""
     while panel[1] - panel[0] > NARROW * max(1.0, abs(panel[0])):
         left, right = _parts(panel)
         # a kink next to the cut lies beyond the last node of either part

@@ -25,7 +25,7 @@ COSH = tuple(2 / math.factorial(2 * n + 2) for n in range(18))
 
 @refine_wave.register
 def _(num: Float64, omega: Any, pair: Pair, odd: bool, w: Any, c: Any) -> Any:
-    """For a pair with rho >= 0."""
+    """w' of a pair with rho >= 0."""
     one, two = (omega * side.r for side in (pair.first, pair.second))
     q1, q2 = one * one, two * two
     short = (q1 < SHORT) & (q2 < SHORT)

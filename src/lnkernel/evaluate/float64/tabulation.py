@@ -23,7 +23,7 @@ NOISE = 1e-14  # of those that are there: beyond this the series has not converg
 
 @lru_cache(maxsize=64)
 def table_of(layer: Elementwise) -> Table:
-    """For pairs of unit length; empty where the series does not converge."""
+    """The table for pairs of unit length; empty where the series does not converge."""
     with jax.enable_x64(True):
         rows, sizes = (np.asarray(part) for part in _values(layer))
     if not np.isfinite(rows).all():

@@ -56,7 +56,7 @@ def is_of_each(X: Any) -> bool:
 
 
 def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
-    """The same for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
+    """The data for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
     if not is_of_each(X):
         return as_training_data(X, y, dtype, stacklevel=4)
     if len(X) != networks or np.ndim(y[0]) == 0 or len(y) != networks:

@@ -56,7 +56,7 @@ class TrainingRun:
         self._reached = saved.done, saved.state
 
     def go(self) -> np.ndarray:
-        """To the last step; the loss of each network there, on all points: (networks,)."""
+        """Train to the last step, and return the loss of each network there, on all points: (networks,)."""
         reference = self._reference()
         bar = Bar(self.settings.progress, self.settings.steps, "step", "training", self.done)
         try:
