@@ -121,11 +121,11 @@ def ways_of(case: cases.Case) -> list[Way]:
     """The ways of asking for the kernels of this network."""
     if case.programs == "every":
         few: list[Way] = [rectangular, symmetric]
-        return few + [partial(compiled, way) for way in few]
+        return few + [partial(by_program, way) for way in few]
     if needs_compiler(case.arch):  # there is one program for few points and for many
         return [rectangular, diagonal]
     return [rectangular, symmetric] + (
-        [partial(compiled, matrix)] if case.programs == "one" else []
+        [partial(by_program, matrix)] if case.programs == "one" else []
     )
 
 
@@ -145,7 +145,7 @@ def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     x, x2 = (np.stack(side) for side in zip(*(row.pair[1:] for row in rows), strict=True))
     got = _by_name(case, kernel_of(case)(x, x2))
     for i, row in enumerate(rows):
-        yield from _compared(case, row, "x, x2", got, (i, i))
+        yield from _compare(case, row, "x, x2", got, (i, i))
 
 
 def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
@@ -160,9 +160,9 @@ def matrix(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
         first, second = 2 * i, 2 * i + 1
-        yield from _compared(case, row, "x", got, (first, second))
+        yield from _compare(case, row, "x", got, (first, second))
         for place, point in ((first, row.pair.x), (second, row.pair.x2)):
-            yield from _compared(case, _with_itself(row, point), "x, x", got, (place, place))
+            yield from _compare(case, _with_itself(row, point), "x, x", got, (place, place))
 
 
 def diagonal(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
@@ -171,14 +171,14 @@ def diagonal(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     ends = _by_name(case, kernel_of(case).diagonal(points))
     for i, row in enumerate(rows):
         for place, point in ((2 * i, row.pair.x), (2 * i + 1, row.pair.x2)):
-            yield from _compared(case, _with_itself(row, point), "diagonal", ends, place)
+            yield from _compare(case, _with_itself(row, point), "diagonal", ends, place)
 
 
 def _symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
-        yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
+        yield from _compare(case, row, "x", got, (2 * i, 2 * i + 1))
     yield from diagonal(case, rows)
 
 
@@ -193,13 +193,13 @@ def _by_name(case: cases.Case, found: Any) -> Found:
     return found._asdict() if isinstance(found, lnk.Kernels) else dict.fromkeys(case.kernels, found)
 
 
-def compiled(
+def by_program(
     way: Way,
     case: cases.Case,
     rows: Sequence[Exact],
 ) -> list[Error]:
     """One of these ways by the programs of large matrices; otherwise few points are left to NumPy."""
-    with eager.switched_off():
+    with eager.without_numpy():
         return [e._replace(way=f"{e.way}, compiled") for e in way(case, rows)]
 
 
@@ -210,7 +210,7 @@ def _with_itself(row: Exact, point: Any) -> Exact:
     return Exact(pair, oracle.Pair(K, Theta, K, K, Theta, Theta))
 
 
-def _compared(case: cases.Case, row: Exact, way: str, got: Found, place: Any) -> Iterator[Error]:
+def _compare(case: cases.Case, row: Exact, way: str, got: Found, place: Any) -> Iterator[Error]:
     for kernel in case.kernels:
         name, value = KERNELS[kernel], float(got[kernel][place])
         error = math.inf

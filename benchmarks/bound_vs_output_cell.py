@@ -129,7 +129,7 @@ def measure(cell: Cell, settings: Settings) -> Row:
     flat = points.reshape(-1, cell.dimension)
     limit = limit_of(arch, x, y, flat)
     mean = np.abs(limit.mean).reshape(points.shape[:2]).max(axis=0)
-    ensemble = trained(cell, settings, arch, x, y, limit.posterior)
+    ensemble = train_networks(cell, settings, arch, x, y, limit.posterior)
     outputs = np.abs(np.asarray(ensemble(flat), np.float64))
     output = outputs.reshape(settings.seeds, *points.shape[:2]).max(axis=(0, 1))
     return Row(
@@ -148,7 +148,7 @@ def measure(cell: Cell, settings: Settings) -> Row:
     )
 
 
-def trained(
+def train_networks(
     cell: Cell, settings: Settings, arch: lnk.Node, x: np.ndarray, y: np.ndarray, limit: Any
 ) -> Any:
     seeds = range(settings.seed, settings.seed + settings.seeds)

@@ -62,8 +62,8 @@ def run(benchmark: Benchmark, out: Path, quick: bool, seed: int, echo: IO[str]) 
         ) as process,
         ThreadPoolExecutor() as threads,  # both at once, so that neither pipe fills up
     ):
-        complaints = threads.submit(_followed, process.stderr, sys.stderr)
-        text = _followed(process.stdout, echo)
+        complaints = threads.submit(_follow, process.stderr, sys.stderr)
+        text = _follow(process.stdout, echo)
         code = process.wait()
     seconds = time.perf_counter() - begin
     found = json.loads(results.read_text()) if results.exists() else None
@@ -84,7 +84,7 @@ def _status(code: int, found: Any) -> str:
     return "did not run" if absent and failed <= absent else "FAILED"
 
 
-def _followed(pipe: Any, echo: IO[str]) -> str:
+def _follow(pipe: Any, echo: IO[str]) -> str:
     """All that comes through the pipe, shown as soon as it comes: a progress bar does not end its lines."""
     parts = []
     while part := pipe.read1():

@@ -26,7 +26,7 @@ def table(report: dict[str, Any]) -> str:
     )
 
 
-def quoted(report: dict[str, Any]) -> str:
+def quote(report: dict[str, Any]) -> str:
     """The table for the README: the rows in which there is more than one thing to compare."""
     rows = (row for row in report["rows"] if row["ratio"] is not None)
     lines = "\n".join("| " + " | ".join(_cells(row)[:5]) + " |" for row in rows)
@@ -51,7 +51,7 @@ def _list(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
-def replaced(text: str, block: str) -> str:
+def replace_block(text: str, block: str) -> str:
     """A page with what stands between the two marks replaced."""
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     if len(pattern.findall(text)) != 1:
@@ -61,8 +61,8 @@ def replaced(text: str, block: str) -> str:
 
 def publish(report: dict[str, Any], page: Path, readme: Path) -> None:
     """Write the tables into the documentation and the README."""
-    page.write_text(replaced(page.read_text(), table(report)))
-    readme.write_text(replaced(readme.read_text(), quoted(report)))
+    page.write_text(replace_block(page.read_text(), table(report)))
+    readme.write_text(replace_block(readme.read_text(), quote(report)))
 
 
 def _line(row: dict[str, Any]) -> str:

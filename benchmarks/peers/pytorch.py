@@ -37,7 +37,7 @@ class TorchNTK(Peer):
 
     def load(self, threads: int, **arrays: Any) -> None:
         """Take inputs and parameters, as `inside/torch_ntk.py` names them."""
-        self.ask("load", npz=self.saved("network.npz", **arrays), threads=threads)
+        self.ask("load", npz=self.write_arrays("network.npz", **arrays), threads=threads)
 
     def time(self, way: str) -> float:
         """Seconds of one evaluation of the kernel."""
@@ -46,4 +46,4 @@ class TorchNTK(Peer):
     def kernel(self) -> np.ndarray:
         """The kernel as it was evaluated last."""
         self.ask("save", npz=self.path("ntk.npz"))
-        return self.loaded("ntk.npz")["ntk"]
+        return self.read_arrays("ntk.npz")["ntk"]

@@ -160,7 +160,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     plain = asymptotics.concrete(as_architecture(arch))
     demand_one_length(plain)
     found = _in_float64(plain)
-    return _certified(found) if proved else found
+    return _certify(found) if proved else found
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
@@ -198,7 +198,7 @@ def _in_float64(arch: Node) -> SupDiagonal:
     )
 
 
-def _certified(found: SupDiagonal) -> SupDiagonal:
+def _certify(found: SupDiagonal) -> SupDiagonal:
     from lnkernel.bounds.certified.enclosures import sup_diagonal_enclosure
 
     enclosure = sup_diagonal_enclosure(found.arch)[0]

@@ -64,11 +64,11 @@ def add_lora(
             f"Its linear layers are {known}",
         )
     for path, layer in chosen:
-        _replace(made, path, _adapted(layer, size, spread, source))
+        _replace(made, path, _adapt(layer, size, spread, source))
     return made
 
 
-def _adapted(layer: Any, rank: int, spread: float, rngs: nnx.Rngs) -> nnx.LoRA:
+def _adapt(layer: Any, rank: int, spread: float, rngs: nnx.Rngs) -> nnx.LoRA:
     inputs, outputs = layer.kernel.shape
     scale, _ = scales(layer)
     return nnx.LoRA(

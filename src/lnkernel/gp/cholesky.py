@@ -71,7 +71,7 @@ class Cholesky:
         )
 
 
-def restored(factor: Cholesky) -> np.ndarray:
+def restore(factor: Cholesky) -> np.ndarray:
     """A itself, in the memory of the factor, which is gone afterwards."""
     return _restore(factor.both, factor.diagonal)
 

@@ -102,13 +102,13 @@ def single_precision(matrix: np.ndarray) -> SinglePrecision | None:
         return None
     diagonal = np.diagonal(matrix).copy()
     factor, failed = scipy.linalg.lapack.spotrf(
-        _scaled(matrix, 1 / np.sqrt(diagonal)), lower=1, clean=0, overwrite_a=1
+        _scale(matrix, 1 / np.sqrt(diagonal)), lower=1, clean=0, overwrite_a=1
     )
     made = SinglePrecision(matrix, diagonal, factor)
     return made if not failed and made.is_good() else None
 
 
-def _scaled(matrix: np.ndarray, by: np.ndarray) -> np.ndarray:
+def _scale(matrix: np.ndarray, by: np.ndarray) -> np.ndarray:
     """The lower triangle of the matrix scaled to unit diagonal, in float32 and Fortran order."""
     n = len(matrix)
     out = np.empty((n, n), dtype=np.float32, order="F")

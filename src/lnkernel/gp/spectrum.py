@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restored
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restore
 from lnkernel.gram.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
@@ -28,7 +28,7 @@ class Eigen(NamedTuple):
     values: np.ndarray
     vectors: np.ndarray
 
-    def applied(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+    def apply(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
         """phi(A) b, for a function phi of the eigenvalues and b of shape (n, k)."""
         weights = phi(self.values)[:, None]
         return np.asarray(self.vectors @ (weights * (self.vectors.T @ b)))
@@ -90,7 +90,7 @@ def smallest_eigenvalue(gram: np.ndarray | Cholesky, *, overwrite: bool = False)
         if n > DIRECT:
             return _by_lanczos(gram.both, n * EPS * gram.frobenius())
         if overwrite:
-            return _by_eigensolver(restored(gram), overwrite=True)
+            return _by_eigensolver(restore(gram), overwrite=True)
         demand_memory(n, 1, "A copy of the Gram matrix")
         return _by_eigensolver(full_copy(gram), overwrite=True)
     if len(gram) <= DIRECT:

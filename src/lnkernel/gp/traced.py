@@ -108,7 +108,7 @@ class TracedFit(Predictor):
             return jnp.asarray(self.origin.largest_eigenvalue())
         return jnp.linalg.eigvalsh(self._gram)[-1]
 
-    def filtered(self, chosen: Filter, b: Array) -> Array:
+    def apply_filter(self, chosen: Filter, b: Array) -> Array:
         """φ(A) b."""
         if self.origin is not None:  # the matrix does not vary, though the time may
             values, vectors = (jnp.asarray(part) for part in self.origin.eigen)

@@ -46,7 +46,7 @@ class _OfPoints:
             points = as_traced_points("x", x)
             points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
-            return self._selected(traced.matrix(self.arch, points, points2))
+            return self._select(traced.matrix(self.arch, points, points2))
         with jax.enable_x64(True):
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
@@ -92,7 +92,7 @@ class _OfPoints:
             demand_x64()
             points = as_traced_points("x", x)
             self._check(points, points)
-            return self._selected(traced.diagonal(self.arch, points))
+            return self._select(traced.diagonal(self.arch, points))
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
@@ -104,19 +104,19 @@ class _OfPoints:
 
     def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
-        dissected = self._dissected
+        dissected = self._parts
         if needs_terms and self._fixes_lengths:
-            dissected = self._dissected_for_all
+            dissected = self._parts_for_all
         elif needs_terms:
             dissected = dissect_numbers(expand(self.arch, *inputs))
         return program_for(dissected, self.which, *inputs)
 
     @cached_property
-    def _dissected(self) -> Dissected:
+    def _parts(self) -> Dissected:
         return dissect_numbers(self.arch)
 
     @cached_property
-    def _dissected_for_all(self) -> Dissected:
+    def _parts_for_all(self) -> Dissected:
         """The network with what its activations need for any input, where that is the same for all inputs."""
         return dissect_numbers(expand(self.arch, np.array([[1.0, 2.0, 4.0]])))
 
@@ -141,7 +141,7 @@ class _OfPoints:
         if self._centres_input:
             check_centred(x)
 
-    def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
+    def _select(self, kernels: Kernels) -> tuple[Array, ...]:
         return tuple(getattr(kernels, name) for name in self.which)
 
 

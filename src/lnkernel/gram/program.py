@@ -41,7 +41,7 @@ def named(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
     return tuple(getattr(kernels, name) for name in which)
 
 
-def assembled(program: Program) -> Node:
+def network_of(program: Program) -> Node:
     """The network again, with plain numbers as hyperparameters."""
     arch: Node = assemble(program.structure, np.asarray(program.varying).tolist())
     return arch

@@ -83,7 +83,7 @@ class Problem:
 
     def apply(self, to_eigenvalues: ToEigenvalues) -> Float64[np.ndarray, "n k"]:
         """φ(A) (y − f(X))."""
-        made = self.eigen.applied(
+        made = self.eigen.apply(
             lambda values: np.asarray(to_eigenvalues(values)), self.residual.reshape(-1, 1)
         )
         return made.reshape(self.residual.shape)

@@ -96,7 +96,7 @@ def _(num: Ray, sine: Any, cosine: Any) -> Any:
 def _(num: Ray, sine: Any, cosine: Any) -> Any:
     if is_zero(sine):
         return arb(1)
-    flat = num.lifted(sine).flat()
+    flat = num.lift(sine).flat()
     return OnRay(_jet(flat, _arcsine_factor, _arcsine_factor_slope), NONE, NONE, num.box)
 
 
@@ -119,7 +119,7 @@ def _(num: Ray, x: Any) -> Any:
 def _(num: Ray, x: Any) -> Any:
     if is_zero(x):
         return arb(1)
-    flat = num.lifted(x).flat()
+    flat = num.lift(x).flat()
     made = _jet(flat, lambda v: (-v).exp(), lambda v: -((-v).exp()))
     return OnRay(made, NONE, NONE, num.box)
 
@@ -129,7 +129,7 @@ def _with_factor(
 ) -> Any:
     if is_zero(x):
         return ZERO
-    x = num.lifted(x)
+    x = num.lift(x)
     return x * OnRay(_jet(x.flat(), factor, slope), NONE, NONE, num.box)
 
 

@@ -49,7 +49,7 @@ def ratio(x: Any, y: Any) -> Precise:
     exponent = None
     if x.exponent is not None or y.exponent is not None:
         exponent = exponent_or_zero(x) - xp.where(zero, 0, exponent_or_zero(y))
-    return _corrected(first, second, exponent)
+    return _correct(first, second, exponent)
 
 
 def root(x: Precise) -> Precise:
@@ -66,10 +66,10 @@ def root(x: Precise) -> Precise:
     xp = namespace.of(first)
     usable = (first > 0) & (first < xp.inf)
     second = xp.where(usable, 0.5 * (left.high + left.low) / xp.where(usable, first, 1.0), 0.0)
-    return _corrected(first, second, half)
+    return _correct(first, second, half)
 
 
-def _corrected(first: Any, second: Any, exponent: Any) -> Precise:
+def _correct(first: Any, second: Any, exponent: Any) -> Precise:
     """The sum of both; an infinite number has no correction."""
     xp = namespace.of(first)
     return rounded_sum(first, xp.where(xp.isfinite(second), second, 0.0), exponent)

@@ -68,7 +68,7 @@ class TrainingRun:
             bar.close()
         final = self._losses(self.state)
         if not (final <= WORSE * reference).all():
-            raise self._diverged(self.done, final)
+            raise self._divergence(self.done, final)
         return final
 
     def _chunks(self, bar: Bar, limit: np.ndarray) -> None:
@@ -98,7 +98,7 @@ class TrainingRun:
         self.losses[:, self.done : after] = np.asarray(losses)[: int(done)].T
         last = self.losses[:, after - 1]
         if not (last <= limit).all():  # or if it is NaN
-            raise self._diverged(after - 1, last)
+            raise self._divergence(after - 1, last)
         self._reached = after, state
 
     def _until_pause(self) -> int:
@@ -124,7 +124,7 @@ class TrainingRun:
         squares = np.square(self.y).sum(axis=(-2, -1))  # of each network's own targets, if any
         return np.minimum(np.maximum(first, 0.5 * squares), largest)
 
-    def _diverged(self, step: int, losses: np.ndarray) -> DivergedError:
+    def _divergence(self, step: int, losses: np.ndarray) -> DivergedError:
         worst = int(np.argmax(np.where(np.isfinite(losses), losses, np.inf)))
         one = jax.tree.map(lambda leaf: leaf[0], self.start.params)
         return DivergedError(
