@@ -42,5 +42,5 @@ def peak(prepare: str, call: str) -> tuple[int | None, float]:
 
 
 def growth(before: int | None, after: int | None) -> int | None:
-    """The growth, where both are known."""
+    """How much it has grown, where both numbers are known."""
     return None if before is None or after is None else after - before

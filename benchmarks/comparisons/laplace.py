@@ -66,6 +66,7 @@ def arrays(case: Case, given: Problem) -> dict[str, Any]:
     found |= {"chosen": chosen, "outputs": outputs}
     dense = [layer for layer in given.net.layers if isinstance(layer, nnx.Linear)]
     for i, layer in enumerate(dense):
+        assert layer.bias is not None  # each was made with one
         found |= {f"W{i}": np.asarray(layer.kernel[...]), f"b{i}": np.asarray(layer.bias[...])}
     return found
 
