@@ -219,7 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size.add_argument("--full", action="store_true", help="the whole grid, on a CPU too")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument(
-        "--activation", default=key_of(DEFAULT), help="of the networks, e.g. tanh (default: relu)"
+        "--activation",
+        default=key_of(DEFAULT),
+        help="the networks' activation, e.g. tanh (default: relu)",
     )
     parser.add_argument("--out", type=Path, help=f"folder of the results (default: {OUT})")
     for field in fields(Settings):

@@ -97,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the short form of each")
     parser.add_argument("--only", help="some of them, e.g. accuracy,width")
-    parser.add_argument("--seed", type=int, default=0, help="of the networks in bound_vs_output")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the seed of the networks in bound_vs_output"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder of the report")
     options = parser.parse_args(arguments)

@@ -55,7 +55,7 @@ def add_out(parser: argparse.ArgumentParser, default: str, what: str) -> None:
 def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
     """`--seed`, from which all that is random follows."""
     parser.add_argument(
-        "--seed", type=non_negative_integer, default=0, help=f"of {what} (default: 0)"
+        "--seed", type=non_negative_integer, default=0, help=f"the seed of {what} (default: 0)"
     )
 
 
