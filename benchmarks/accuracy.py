@@ -55,7 +55,7 @@ class Error(NamedTuple):
     """How far one number is off, and how far it may be."""
 
     kernel: str
-    way: str  # of asking the library
+    way: str  # how the library was asked
     tag: str  # the class of the pair
     error: float
     bound: float

@@ -26,7 +26,7 @@ NEAREST, FARTHEST = 1e-2, 1e6  # in units of the longest training input
 RADII = np.geomspace(NEAREST, FARTHEST, 41)
 LAST = RADII >= 1e3 * (1 - 1e-9)  # the three decades over which growth is measured
 GROWTH = 0.01
-HALVINGS = 6  # of the learning rate, where narrow networks diverge
+HALVINGS = 6  # how often the learning rate is halved where narrow networks diverge
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def measure(n: int, repeats: int, spread: bool, peer: NeuralTangents) -> Result:
         post = lnk.posterior(ARCH, x, y)
         means["ours"] = np.asarray(post.mean(x2))
         if spread:
-            assert isinstance(post, lnk.Posterior)  # of numbers, and not of tracers
+            assert isinstance(post, lnk.Posterior)  # it was made of numbers, not of tracers
             post.ensemble_variance(x2)
         return time.perf_counter() - start
 

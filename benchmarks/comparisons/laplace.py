@@ -19,7 +19,7 @@ from lnkernel.experiments.machine import hardware
 from lnkernel.tangents.ella import draw_rows
 
 CLASSES, TAU = 10, 1.0
-BATCHES = (50, 250, 1000)  # of which the peer gets the one that suits it best
+BATCHES = (50, 250, 1000)  # sizes; the peer gets the one that suits it best
 AT_LEAST = 3.0
 
 

@@ -21,7 +21,7 @@ from lnkernel.errors import ArchitectureError, InputError, TransformationError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array
 
-HIGHEST_DEGREE = 150  # of homogeneous activations
+HIGHEST_DEGREE = 150  # of a homogeneous activation
 
 
 def known(value: Any) -> bool:
@@ -255,7 +255,7 @@ def as_traced_points(name: str, x: Any) -> Array:
     """Data inside a user's transformation: of a tracer only the shape can be checked."""
     if not is_traced(x):
         return jnp.asarray(as_points(name, x))
-    x = jnp.asarray(x)  # of a list of tracers, too
+    x = jnp.asarray(x)  # x may be a list of tracers, too
     _check_kind(name, x.dtype)
     _check_shape(
         name, x.shape, f"; over the points of a jax.vmap write lambda {name}: f({name}[None])[0]"

@@ -37,8 +37,8 @@ class SupDiagonal:
         value: C; infinite where Θ(x, x) is not bounded.
         attained_at: the norm |x|/√d at which it is attained or approached: 0, a number, or
             infinity. At 0 it means the limit as x → 0. 1 where Θ(x, x) is the same for every x.
-        limit_at_infinity: of Θ(x, x) as |x| → ∞.
-        limit_at_zero: of Θ(x, x) as x → 0.
+        limit_at_infinity: the limit of Θ(x, x) as |x| → ∞.
+        limit_at_zero: the limit of Θ(x, x) as x → 0.
         is_constant: whether Θ(x, x) is one and the same number for every x but 0.
         growth: where Θ(x, x) → ∞ as |x| → ∞, its power law in |x|/√d; None else.
         cause: the activation that makes it grow, where a LayerNorm before it would not let it.

@@ -13,7 +13,7 @@ from typing import Any
 from lnkernel.experiments.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-LARGEST = 2**31 - 1  # of integers on the command line; JAX takes no seeds beyond 64 bits
+LARGEST = 2**31 - 1  # the largest integer on the command line; JAX takes no seeds beyond 64 bits
 MANY = 1000  # points from which on a result takes long enough to be announced
 
 

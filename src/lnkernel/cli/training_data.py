@@ -21,7 +21,7 @@ class CsvData:
     target: str
     X: np.ndarray
     y: np.ndarray
-    lines: np.ndarray  # in which each point is first found
+    lines: np.ndarray  # the line in which each point is first found
     centre: float
     unit: float
     noise: float  # variance of that of y

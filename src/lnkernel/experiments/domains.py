@@ -59,7 +59,7 @@ def split(
         x: inputs, (n, d).
         y: targets, (n,).
         outside: which points are outside of the domain, (n,).
-        seed: of the choice.
+        seed: for the choice.
         most: training points, at most.
 
     >>> import numpy as np

@@ -33,7 +33,7 @@ class Limit:
         C, lambda_min: what they are made of.
         noise: 0, or the variance that was added because Θ(X, X) is singular to float64.
         no_bound: why there is none, or the empty text.
-        posterior: of the data; None where the kernel is not computed at them.
+        posterior: the posterior of the data; None where the kernel is not computed at them.
     """
 
     mean: np.ndarray

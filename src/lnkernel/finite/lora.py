@@ -33,7 +33,7 @@ def add_lora(
 
     Args:
         model: any `flax.nnx.Module`; it is not changed.
-        rank: of the adapters.
+        rank: the rank of the adapters.
         where: which of the linear layers (`nnx.Linear`, and those of twins): a path, a list of paths or
             a predicate on the path, as `wrt` of `lnkernel.tangent`; by default all.
         A_std: by default $1/\sqrt{\mathrm{rank}}$, so that the factor is 1.

@@ -18,7 +18,7 @@ import numpy as np
 from lnkernel.types import Array
 
 CLOSE = 1e-5  # relative distance of eigenvalues up to which the slope between them replaces the quotient
-SMALL = 1e-3  # of tλ, below which a slope is summed, because its closed form cancels
+SMALL = 1e-3  # the tλ below which a slope is summed, because its closed form cancels
 
 
 class SpectralFunction(Protocol):

@@ -32,7 +32,7 @@ class SinglePrecision:
     """A symmetric positive definite matrix A, and a factor of D^-1/2 A D^-1/2 in float32."""
 
     matrix: np.ndarray  # A, of which what stands above the diagonal is read
-    diagonal: np.ndarray  # that of A, D
+    diagonal: np.ndarray  # D, the diagonal of A
     factor: np.ndarray  # in the lower triangle, Fortran order
 
     def solve(self, b: np.ndarray) -> np.ndarray:
@@ -65,7 +65,8 @@ class SinglePrecision:
         if not np.sqrt(n / _PROBES) * np.linalg.norm(left) < _CONTRACTION:
             return False
         twice = self._roughly(once / np.linalg.norm(once, axis=0))
-        smallest = 1 / np.linalg.norm(twice, axis=0).max()  # of M, from above; sharp if tiny
+        # the smallest eigenvalue of M, from above; sharp if tiny
+        smallest = 1 / np.linalg.norm(twice, axis=0).max()
         return bool(smallest > 2 * (n * EPS + KERNEL_ERROR) * n)
 
     @property
@@ -113,7 +114,7 @@ def _scale(matrix: np.ndarray, by: np.ndarray) -> np.ndarray:
     n = len(matrix)
     out = np.empty((n, n), dtype=np.float32, order="F")
     for start in range(0, n, _ROWS):
-        rows = slice(start, start + _ROWS)  # those of the matrix, by symmetry, are our columns
+        rows = slice(start, start + _ROWS)  # by symmetry the matrix's rows are our columns
         part = matrix[rows, start:] * by[start:]
         out[start:, rows] = (part * by[rows, None]).T
     return out

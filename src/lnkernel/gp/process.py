@@ -147,9 +147,9 @@ class Posterior:
         (\*shape, m, k), float64.
 
         Args:
-            key: of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
+            key: a key of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
             x: points, (m, d).
-            shape: that of the set of functions, or their number; () is one function.
+            shape: the shape of the set of functions, or their number; () is one function.
 
         >>> import jax, lnkernel as lnk
         >>> post = lnk.posterior(lnk.mlp(), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")

@@ -17,7 +17,7 @@ from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restore
 from lnkernel.gram.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
-KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends
+KERNEL_ERROR = 2e-15  # error of an entry of a Gram matrix, relative to the root of a_ii a_jj
 DIRECT = 5000  # points up to which the eigensolver is used
 LANCZOS_TOLERANCE = 1e-8  # relative; the error that is left is measured and reported
 

@@ -41,7 +41,7 @@ class TracedFit(Predictor):
     one_output: bool
     noise: Array | float  # () or (n,)
     made: Any  # L in the lower triangle, A's entries above the diagonal
-    made_diagonal: Any  # that of A
+    made_diagonal: Any  # the diagonal of A
     origin: Fit | None = None  # the plain numbers that these are, which factorise when needed
 
     @property
@@ -187,7 +187,8 @@ def traced_fit(arch: Node, which: str, X: Points, y: Targets, noise: Noise) -> T
             "Check that X and y were loaded and filtered alike",
         )
     variance = as_traced_variances(noise, len(x))
-    gram = kernel(x, x) + variance * jnp.eye(len(x))  # of several each to its own column
+    # each of several variances goes to its own column
+    gram = kernel(x, x) + variance * jnp.eye(len(x))
     both = jnp.tril(jnp.linalg.cholesky(gram)) + jnp.triu(gram, 1)
     columns = targets if targets.ndim == 2 else targets[:, None]
     return TracedFit(

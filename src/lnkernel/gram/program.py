@@ -17,7 +17,7 @@ class Program(NamedTuple):
 
     structure: Structure
     varying: Array  # its hyperparameters, in one array
-    which: tuple[str, ...]  # of the kernels, in the order wanted
+    which: tuple[str, ...]  # names of the kernels, in the order wanted
     all_live: bool  # whether no point is the zero vector
 
 

@@ -79,7 +79,7 @@ class Laplace(ABC):
         Args:
             x: inputs, (m, ...).
             samples: how many, the same standard normal ones for every input.
-            key: of `jax.random`; by default `jax.random.key(0)`.
+            key: a key of `jax.random`; by default `jax.random.key(0)`.
         """
         if not isinstance(self._likelihood, Categorical):
             raise InputError(

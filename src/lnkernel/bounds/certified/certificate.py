@@ -61,10 +61,10 @@ class Certificate:
             is $\sqrt{y^T\Theta^{-1}y}$.
         rkhs_upper: $\sqrt{C\,a^T\Theta a}$ is at most this, and so is |f(x)|, for every x.
         sharp_upper: $\max|y|\sqrt{C n/\lambda_{min}}$ is at most this.
-        n, max_abs_y: of the data.
+        n, max_abs_y: the number of points, and the largest |y|.
         rtol: how closely C was to be enclosed.
         made_with: the versions that made it.
-        digest: of all the others, as they were when it was made.
+        digest: a hash of all the others, as they were when it was made.
 
     >>> import lnkernel as lnk
     >>> b = lnk.bound(lnk.mlp(norm="first"), [[1.0], [-1.0]], [1.0, 1.0], certify=True)

@@ -258,7 +258,7 @@ def _one_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
     if len(y) <= MOST_BALLS and _is_coarse(best, gram, floor):
         best = _smaller(_ceiling_in_balls(gram, plain), best)
     with working_precision(BITS):
-        # of the targets that were cut at the end of float64's range, |A^-1 rho| as above
+        # what the targets lost at the end of float64's range counts as |A^-1 rho| does above
         slack = arb(lost) * len(y) / arb(floor).sqrt()
         return up((best + slack) * arb(2) ** power)
 

@@ -34,7 +34,7 @@ from lnkernel.evaluate.balls.numbers import (
     working_precision,
 )
 
-WIDEST = 0.51  # of m, for the power series: a little beyond a right angle
+WIDEST = 0.51  # the largest m for the power series: a little beyond a right angle
 STEEP = 0.02  # distance of s from an integer below which the connection formula cancels too much
 
 

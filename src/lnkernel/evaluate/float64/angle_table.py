@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from lnkernel.calculus.quadrature import Table
 
-END = 0.5**0.5  # of the range of sqrt(m)
+END = 0.5**0.5  # the end of the range of sqrt(m)
 BLOCK = 8  # coefficients in one step of a loop: numbers of pairs are read and written once for all
 
 

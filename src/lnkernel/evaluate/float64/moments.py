@@ -42,7 +42,7 @@ class Moments(NamedTuple):
     euler: Any
 
 
-Rule = Callable[[Any], Moments]  # of lengths, all above 0
+Rule = Callable[[Any], Moments]  # a function of lengths, all above 0
 
 
 def moments_of(layer: Node, length: float) -> Moments:

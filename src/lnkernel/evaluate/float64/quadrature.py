@@ -169,7 +169,7 @@ def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
     parts = jnp.broadcast_arrays(*parts)
     shape = parts[0].shape
 
-    @partial(jax.checkpoint, prevent_cse=False)  # of a derivative only one pair is kept in memory
+    @partial(jax.checkpoint, prevent_cse=False)  # derivatives keep only one pair in memory
     def through(pair: Places) -> Pair:
         return _integrate(phi, marks, pair)
 
@@ -178,7 +178,7 @@ def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
 
 
 def _integrate(phi: Function, marks: Marks, pair: Places) -> Pair:
-    sign = jnp.where(pair.root_w <= pair.root_z, 1.0, -1.0)  # of the cosine
+    sign = jnp.where(pair.root_w <= pair.root_z, 1.0, -1.0)  # the sign of the cosine
     a, b = jnp.maximum(pair.root_w, pair.root_z), jnp.minimum(pair.root_w, pair.root_z)
 
     def at(y: Array) -> Pair:

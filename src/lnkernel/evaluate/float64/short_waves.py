@@ -17,7 +17,7 @@ from lnkernel.calculus.elementary import refine_wave
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.elementary import divided_difference, polynomial
 
-SHORT = 4.0  # of Q; beyond it, vectors whose lengths differ much do not have nearly parallel images
+SHORT = 4.0  # beyond this Q, vectors whose lengths differ much do not have nearly parallel images
 WIDE = 0.9  # cosines below which the angle follows from them
 SINH = tuple(1 / math.factorial(2 * n + 1) for n in range(18))  # the first term left out is 1e-21
 COSH = tuple(2 / math.factorial(2 * n + 2) for n in range(18))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flint import arb, arb_poly
 
 BITS = 600
-TERMS = 400  # of a power series on |w| <= 1/2: the rest is below 2^-400
+TERMS = 400  # terms of a power series on |w| <= 1/2: the rest is below 2^-400
 DEGREE = 23  # interpolates on [0, 1/2] to 1e-18: the branch point at 1 is far enough
 
 

@@ -48,7 +48,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
 
     Args:
         module: the network.
-        W_std: of the `nnx.Linear` layers, one number or one for each in the order of the data: their
+        W_std: for the `nnx.Linear` layers, one number or one for each in the order of the data: their
             weights were drawn with variance $W_{std}^2/n_{in}$ (`he_normal`: `2**0.5`).
         b_std: the same for the standard deviation of their biases; without `use_bias` it is 0.
 

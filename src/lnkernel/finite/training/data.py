@@ -14,7 +14,7 @@ from lnkernel.errors import DataScaleWarning, InputError
 from lnkernel.tangents.inputs import convert
 
 LARGE = 1e4  # a network starts with outputs and gradients of order 1 for data of order 1
-LOST = 1e-3  # of a column's spread, lost by rounding
+LOST = 1e-3  # share of a column's spread that is lost by rounding
 
 
 class TrainingData(NamedTuple):

@@ -16,7 +16,7 @@ from lnkernel.finite.training.checkpoint import Checkpoints, Saved
 from lnkernel.finite.training.program import CHUNK, Learner, TrainingState, advance, losses_on_all
 from lnkernel.progress import Bar
 
-SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
+SECONDS = 0.2  # that a chunk takes: how often the bar moves, and how soon an interrupt is heard
 # In units of the loss at the start or of that of predicting 0, whichever is larger: a loss that does
 # not come back, and one to end with that no noise of mini-batches or dropout explains.
 BLOWN_UP, WORSE = 1e4, 10
