@@ -120,7 +120,7 @@ def _check_function(name: str, fn: Any) -> None:
 
 
 def _check_elementwise(name: str, fn: Callable[[Any], Any], values: np.ndarray) -> None:
-    """A function that takes whole vectors must treat each coordinate alike and apart."""
+    """Refuse a function of whole vectors that does not treat each coordinate by itself, and all alike."""
     try:
         together = np.asarray(fn(jnp.asarray(SAMPLES)))
     except Exception:  # it takes single numbers only, as it is used

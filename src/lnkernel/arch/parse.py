@@ -23,7 +23,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 CONSTANTS = {"true": "True", "false": "False", "none": "None"}  # as others write them
 MODULES = ("lnk", "lnkernel")  # as in a line copied from a program
 LONGEST = 100_000  # characters; the table of a network of a hundred layers has some 8,000
-MOST_BITS = 1024  # of an integer power: beyond it no float64 follows, and 9**9**9 takes for ever
+MOST_BITS = 1024  # of an integer power: a longer one is no float64, and 9**9**9 would take for ever
 
 
 def parse(text: str) -> Node:

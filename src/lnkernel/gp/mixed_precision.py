@@ -98,7 +98,7 @@ class SinglePrecision:
 
 
 def single_precision(matrix: np.ndarray) -> SinglePrecision | None:
-    """The factor of a symmetric matrix in C order with a positive diagonal; None where float32 will not do."""
+    """The factor of a symmetric matrix in C order with a positive diagonal; None where float32 does not suffice."""
     if not FEWEST <= len(matrix) <= MOST:
         return None
     diagonal = np.diagonal(matrix).copy()

@@ -76,7 +76,7 @@ class EnclosedGram:
 
     @cached_property
     def balls(self) -> np.ndarray:
-        """A, likewise."""
+        """A, (n, n) balls of MANY_BITS bits, for small n."""
         with working_precision(MANY_BITS):
             return _shift(self.own_balls, -_as_balls(self.noise))
 

@@ -93,7 +93,7 @@ def _warn_of_scale(name: str, values: np.ndarray, dtype: Any, stacklevel: int) -
         warnings.warn(
             f"{name}: its numbers reach {largest.max():.3g}, and networks start with outputs of "
             "order 1 for inputs of order 1, so that learning rates and numbers of steps that are "
-            f"usual will not do. {remedy}",
+            f"usual are likely to fail. {remedy}",
             DataScaleWarning,
             stacklevel=stacklevel,
         )
