@@ -1,1 +1,1 @@
-"""One claim a script, measured and asserted."""
+"""One claim for each script, measured and asserted."""

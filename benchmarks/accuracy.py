@@ -55,7 +55,7 @@ class Error(NamedTuple):
     """How far one number is off, and how far it may be."""
 
     kernel: str
-    way: str  # of asking the library
+    way: str  # how the library was asked
     tag: str  # the class of the pair
     error: float
     bound: float
@@ -118,19 +118,19 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
 
 
 def ways_of(case: cases.Case) -> list[Way]:
-    """Those of asking for the kernels of this network."""
+    """The ways of asking for the kernels of this network."""
     if case.programs == "every":
         few: list[Way] = [rectangular, symmetric]
-        return few + [partial(compiled, way) for way in few]
+        return few + [partial(by_program, way) for way in few]
     if needs_compiler(case.arch):  # there is one program for few points and for many
         return [rectangular, diagonal]
     return [rectangular, symmetric] + (
-        [partial(compiled, matrix)] if case.programs == "one" else []
+        [partial(by_program, matrix)] if case.programs == "one" else []
     )
 
 
 def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
-    """All at once; or some at a time, of similar lengths, because n pairs have n² entries."""
+    """All pairs at once; or some at a time, of similar lengths, because n pairs have n² entries."""
     size = case.batch or max(1, len(rows))
     if case.batch is not None:
         rows = sorted(rows, key=lambda row: row.pair.size)
@@ -138,47 +138,47 @@ def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
 
 
 def rectangular(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
+    """The matrices by `kernel(x, x2)`, where no point is zero: that has a faster form of its own."""
     rows = [row for row in rows if row.is_live]
     if not rows:
         return
     x, x2 = (np.stack(side) for side in zip(*(row.pair[1:] for row in rows), strict=True))
     got = _by_name(case, kernel_of(case)(x, x2))
     for i, row in enumerate(rows):
-        yield from _compared(case, row, "x, x2", got, (i, i))
+        yield from _compare(case, row, "x, x2", got, (i, i))
 
 
 def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x)`, a hundred points in one array, and by `kernel.diagonal(x)`."""
+    """The matrices by `kernel(x)`, a hundred points in one array, and by `kernel.diagonal(x)`."""
     for start in range(0, len(rows), TOGETHER):
         yield from _symmetric(case, rows[start : start + TOGETHER])
 
 
 def matrix(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel(x)` alone, all points in one array."""
+    """The matrices by `kernel(x)` alone, all points in one array."""
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
         first, second = 2 * i, 2 * i + 1
-        yield from _compared(case, row, "x", got, (first, second))
+        yield from _compare(case, row, "x", got, (first, second))
         for place, point in ((first, row.pair.x), (second, row.pair.x2)):
-            yield from _compared(case, _with_itself(row, point), "x, x", got, (place, place))
+            yield from _compare(case, _with_itself(row, point), "x, x", got, (place, place))
 
 
 def diagonal(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
-    """By `kernel.diagonal(x)` alone."""
+    """The kernels of every point with itself, by `kernel.diagonal(x)` alone."""
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     ends = _by_name(case, kernel_of(case).diagonal(points))
     for i, row in enumerate(rows):
         for place, point in ((2 * i, row.pair.x), (2 * i + 1, row.pair.x2)):
-            yield from _compared(case, _with_itself(row, point), "diagonal", ends, place)
+            yield from _compare(case, _with_itself(row, point), "diagonal", ends, place)
 
 
 def _symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
     got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
-        yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
+        yield from _compare(case, row, "x", got, (2 * i, 2 * i + 1))
     yield from diagonal(case, rows)
 
 
@@ -193,13 +193,13 @@ def _by_name(case: cases.Case, found: Any) -> Found:
     return found._asdict() if isinstance(found, lnk.Kernels) else dict.fromkeys(case.kernels, found)
 
 
-def compiled(
+def by_program(
     way: Way,
     case: cases.Case,
     rows: Sequence[Exact],
 ) -> list[Error]:
-    """One of these by the programs of large matrices; few points are left to NumPy otherwise."""
-    with eager.switched_off():
+    """One of these ways by the programs of large matrices; otherwise few points are left to NumPy."""
+    with eager.without_numpy():
         return [e._replace(way=f"{e.way}, compiled") for e in way(case, rows)]
 
 
@@ -210,7 +210,7 @@ def _with_itself(row: Exact, point: Any) -> Exact:
     return Exact(pair, oracle.Pair(K, Theta, K, K, Theta, Theta))
 
 
-def _compared(case: cases.Case, row: Exact, way: str, got: Found, place: Any) -> Iterator[Error]:
+def _compare(case: cases.Case, row: Exact, way: str, got: Found, place: Any) -> Iterator[Error]:
     for kernel in case.kernels:
         name, value = KERNELS[kernel], float(got[kernel][place])
         error = math.inf
@@ -221,7 +221,7 @@ def _compared(case: cases.Case, row: Exact, way: str, got: Found, place: Any) ->
 
 
 def _without_overflow(case: cases.Case, rows: Sequence[Exact]) -> tuple[list[Exact], list[Error]]:
-    """The rows that can be evaluated; an infinite error for each other, as they all should."""
+    """The rows that can be evaluated; every other row gets an infinite error, because all should be."""
     lost = [row for row in rows if _overflows(case, row)]
     if not lost:
         raise AssertionError("an overflow that no single point causes")
@@ -274,7 +274,7 @@ class Line(NamedTuple):
         return f"{self.architecture:37} {self.depth:5}  {ends}  {bound:7.0e}  {verdict}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which knows no infinity: it becomes null."""
+        """The line for JSON, which knows no infinity: it becomes null."""
         head = {"architecture": self.architecture, "depth": self.depth, "ok": self.ok}
         worst = {"ntk": self.ntk, "nngp": self.nngp}
         return head | {

@@ -40,7 +40,7 @@ PEERS = {  # name, and the file of `comparisons` that measures it
 }
 
 
-def measured(name: str, size: Size) -> tuple[list[Row], dict[str, str], str | None]:
+def measure(name: str, size: Size) -> tuple[list[Row], dict[str, str], str | None]:
     """The rows of one peer, its versions, and why there are no more rows, if it failed."""
     module = importlib.import_module(f"benchmarks.comparisons.{PEERS[name]}")
     rows: list[Row] = []
@@ -48,14 +48,14 @@ def measured(name: str, size: Size) -> tuple[list[Row], dict[str, str], str | No
         versions: dict[str, str] = module.versions()
         for row in module.rows(size):
             rows.append(row)
-            print(said(row), flush=True)
+            print(line(row), flush=True)
     except (EnvironmentFailedError, PeerFailedError) as failure:
         return rows, {}, str(failure)
     return rows, versions, None
 
 
-def said(row: Row) -> str:
-    """One row for the terminal."""
+def line(row: Row) -> str:
+    """One row, for the terminal."""
 
     def number(value: float | None, form: str) -> str:
         return "-" if value is None else format(value, form)
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers: dict[str, dict[str, str]] = {}
     checks: dict[str, bool] = {}
     for name in options.only or PEERS:
-        found, versions, failure = measured(name, Size(options.quick))
+        found, versions, failure = measure(name, Size(options.quick))
         rows += found
         peers[name] = versions
         if failure is not None:

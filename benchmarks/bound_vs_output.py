@@ -91,7 +91,7 @@ def key(cell: Cell, settings: Settings) -> str:
     return json.dumps([lnk.__version__, as_dict(cell), asdict(settings)], sort_keys=True)
 
 
-def saved(path: Path) -> dict[str, Row]:
+def read_rows(path: Path) -> dict[str, Row]:
     """The rows of an earlier run by their keys; a last line that was cut off does not count."""
     rows: dict[str, Row] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
@@ -104,14 +104,14 @@ def saved(path: Path) -> dict[str, Row]:
     return rows
 
 
-def measured(
+def measure_all(
     cells: list[Cell], settings: Settings, path: Path, resume: bool
 ) -> tuple[list[Row], list[str]]:
     """Each cell once, and the problems of those that could not be measured.
 
     If the run is to go on, what is in the file already is taken from there.
     """
-    done: dict[str, Row] = saved(path) if resume else {}
+    done: dict[str, Row] = read_rows(path) if resume else {}
     rows: list[Row] = []
     problems: list[str] = []
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size.add_argument("--full", action="store_true", help="the whole grid, on a CPU too")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     parser.add_argument(
-        "--activation", default=key_of(DEFAULT), help="of the networks, e.g. tanh (default: relu)"
+        "--activation",
+        default=key_of(DEFAULT),
+        help="the networks' activation, e.g. tanh (default: relu)",
     )
     parser.add_argument("--out", type=Path, help=f"folder of the results (default: {OUT})")
     for field in fields(Settings):
@@ -235,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     begin = time.perf_counter()
     tqdm.write(HEAD, file=sys.stdout)
-    rows, problems = measured(cells, settings, out / "rows.jsonl", options.resume)
+    rows, problems = measure_all(cells, settings, out / "rows.jsonl", options.resume)
     seconds = time.perf_counter() - begin
     content = as_json(rows, problems, settings, seconds)
     (out / "table.json").write_text(json.dumps(content, indent=1) + "\n")

@@ -26,7 +26,7 @@ NEAREST, FARTHEST = 1e-2, 1e6  # in units of the longest training input
 RADII = np.geomspace(NEAREST, FARTHEST, 41)
 LAST = RADII >= 1e3 * (1 - 1e-9)  # the three decades over which growth is measured
 GROWTH = 0.01
-HALVINGS = 6  # of the learning rate, where narrow networks diverge
+HALVINGS = 6  # how often the learning rate is halved where narrow networks diverge
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def measure(cell: Cell, settings: Settings) -> Row:
     flat = points.reshape(-1, cell.dimension)
     limit = limit_of(arch, x, y, flat)
     mean = np.abs(limit.mean).reshape(points.shape[:2]).max(axis=0)
-    ensemble = trained(cell, settings, arch, x, y, limit.posterior)
+    ensemble = train_networks(cell, settings, arch, x, y, limit.posterior)
     outputs = np.abs(np.asarray(ensemble(flat), np.float64))
     output = outputs.reshape(settings.seeds, *points.shape[:2]).max(axis=(0, 1))
     return Row(
@@ -148,7 +148,7 @@ def measure(cell: Cell, settings: Settings) -> Row:
     )
 
 
-def trained(
+def train_networks(
     cell: Cell, settings: Settings, arch: lnk.Node, x: np.ndarray, y: np.ndarray, limit: Any
 ) -> Any:
     seeds = range(settings.seed, settings.seed + settings.seeds)

@@ -49,7 +49,7 @@ def draw_outputs(rows: list[Row], radii: np.ndarray, path: Path) -> None:
 
 
 def _alike(rows: list[Row]) -> list[Row]:
-    """Those that differ from the first in nothing but the place of the LayerNorm."""
+    """The rows that differ from the first in nothing but the place of the LayerNorm."""
 
     def rest(row: Row) -> tuple[int, int, int, str]:
         return row.cell.n, row.cell.hidden, row.cell.width, row.cell.training

@@ -74,7 +74,7 @@ def mean_diagonal(arch: lnk.Node, seeds: int) -> np.ndarray:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """An activation a line, theory in brackets."""
+    """The table: a line for each activation, theory in brackets."""
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         by_name.setdefault(row.activation, []).append(row)
@@ -98,7 +98,7 @@ def claims(rows: Sequence[Row]) -> Mapping[str, bool]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--width", type=int, default=2048, help="of the hidden layers")
+    parser.add_argument("--width", type=int, default=2048, help="width of the hidden layers")
     parser.add_argument("--seeds", type=int, default=8, help="networks of each kind")
     parser.add_argument("--json", type=Path, default=Path("out/growth.json"))
     options = parser.parse_args(arguments)

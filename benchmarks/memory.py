@@ -31,9 +31,9 @@ def peak(prepare: str, call: str) -> tuple[int | None, float]:
     is to import and to warm up.
     """
     script = (
-        "import json, time\nfrom benchmarks.memory import grown, high_water\n"
+        "import json, time\nfrom benchmarks.memory import growth, high_water\n"
         f"{prepare}\nbefore, start = high_water(), time.perf_counter()\n"
-        f"{call}\nseconds = time.perf_counter() - start\nprint(json.dumps([grown(before, high_water()), seconds]))\n"
+        f"{call}\nseconds = time.perf_counter() - start\nprint(json.dumps([growth(before, high_water()), seconds]))\n"
     )
     line = [sys.executable, "-c", script]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
@@ -41,6 +41,6 @@ def peak(prepare: str, call: str) -> tuple[int | None, float]:
     return found, seconds
 
 
-def grown(before: int | None, after: int | None) -> int | None:
-    """The difference, where both are known."""
+def growth(before: int | None, after: int | None) -> int | None:
+    """How much it has grown, where both numbers are known."""
     return None if before is None or after is None else after - before

@@ -73,7 +73,7 @@ def measure(n: int, repeats: int, spread: bool, peer: NeuralTangents) -> Result:
         post = lnk.posterior(ARCH, x, y)
         means["ours"] = np.asarray(post.mean(x2))
         if spread:
-            assert isinstance(post, lnk.Posterior)  # of numbers, and not of tracers
+            assert isinstance(post, lnk.Posterior)  # it was made of numbers, not of tracers
             post.ensemble_variance(x2)
         return time.perf_counter() - start
 
@@ -115,7 +115,7 @@ def refined_mean(x: np.ndarray, y: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """In long double, a few rows at a time."""
+    """The product in long double, a few rows at a time."""
     rows = [matrix[i : i + 100].astype(np.longdouble) @ vector for i in range(0, len(matrix), 100)]
     return np.concatenate(rows)
 

@@ -62,8 +62,8 @@ def run(benchmark: Benchmark, out: Path, quick: bool, seed: int, echo: IO[str]) 
         ) as process,
         ThreadPoolExecutor() as threads,  # both at once, so that neither pipe fills up
     ):
-        complaints = threads.submit(_followed, process.stderr, sys.stderr)
-        text = _followed(process.stdout, echo)
+        complaints = threads.submit(_follow, process.stderr, sys.stderr)
+        text = _follow(process.stdout, echo)
         code = process.wait()
     seconds = time.perf_counter() - begin
     found = json.loads(results.read_text()) if results.exists() else None
@@ -84,8 +84,8 @@ def _status(code: int, found: Any) -> str:
     return "did not run" if absent and failed <= absent else "FAILED"
 
 
-def _followed(pipe: Any, echo: IO[str]) -> str:
-    """All that comes through, shown as soon as it comes: a progress bar does not end its lines."""
+def _follow(pipe: Any, echo: IO[str]) -> str:
+    """All that comes through the pipe, shown as soon as it comes: a progress bar does not end its lines."""
     parts = []
     while part := pipe.read1():
         parts.append(part)
@@ -97,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the short form of each")
     parser.add_argument("--only", help="some of them, e.g. accuracy,width")
-    parser.add_argument("--seed", type=int, default=0, help="of the networks in bound_vs_output")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the seed of the networks in bound_vs_output"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder of the report")
     options = parser.parse_args(arguments)

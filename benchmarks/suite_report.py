@@ -36,7 +36,7 @@ def as_dict(outcomes: list[Outcome], quick: bool) -> dict[str, Any]:
 
 
 def table(outcomes: list[Outcome]) -> str:
-    """For the terminal."""
+    """The table for the terminal."""
     return "\n".join(
         f"{o.status:11} {o.seconds:7.0f} s  {o.benchmark.name}: {o.benchmark.claim}"
         for o in outcomes

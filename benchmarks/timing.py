@@ -11,7 +11,7 @@ import jax
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """That one call takes, until its result is there."""
+    """The seconds that one call takes, until its result is there."""
     start = time.perf_counter()
     jax.block_until_ready(call())
     return time.perf_counter() - start

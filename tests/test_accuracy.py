@@ -43,13 +43,13 @@ def test_one_network_of_each_kind(name: str) -> None:
 def test_by_programs(name: str) -> None:
     """Point by point; the symmetric path has its own test, because compiling is what costs."""
     rows = exact_inside(name, 1)
-    assert not beyond_bound(accuracy.compiled(accuracy.rectangular, TABLE[name], rows))
+    assert not beyond_bound(accuracy.by_program(accuracy.rectangular, TABLE[name], rows))
 
 
 @pytest.mark.parametrize("name", ["relu 2", "scale and bias", "GroupNorm 4"])
 def test_symmetric_matrix_and_diagonal_by_programs(name: str) -> None:
     rows = exact_inside(name, 2)
-    assert not beyond_bound(accuracy.compiled(accuracy.symmetric, TABLE[name], rows))
+    assert not beyond_bound(accuracy.by_program(accuracy.symmetric, TABLE[name], rows))
 
 
 @pytest.mark.parametrize("d", [1, 20])
@@ -57,7 +57,7 @@ def test_other_dimensions(d: int) -> None:
     case = TABLE["LN first"]
     rows = accuracy.exact(case.arch, cases.pairs(rng(d), d))
     assert not beyond_bound(list(accuracy.rectangular(case, rows)))
-    assert not beyond_bound(accuracy.compiled(accuracy.rectangular, case, rows))
+    assert not beyond_bound(accuracy.by_program(accuracy.rectangular, case, rows))
 
 
 def test_short_inputs_beside_a_bias_under_layers_that_widen_angles() -> None:

@@ -129,15 +129,15 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(outputs, "measure", measure)
     cells = [dataclasses.replace(CELL, width=width) for width in (1, 2, 3)]
     path = tmp_path / "new" / "rows.jsonl"
-    first, _ = outputs.measured(cells[:2], SETTINGS, path, resume=False)
+    first, _ = outputs.measure_all(cells[:2], SETTINGS, path, resume=False)
     path.write_text(path.read_text() + '{"key": "cut o')
-    rows, _ = outputs.measured(cells, SETTINGS, path, resume=True)
+    rows, _ = outputs.measure_all(cells, SETTINGS, path, resume=True)
     assert asked == [1, 2, 3] and rows[:2] == first
-    assert outputs.measured(cells, SETTINGS, path, resume=True)[0] == rows
+    assert outputs.measure_all(cells, SETTINGS, path, resume=True)[0] == rows
     assert asked == [1, 2, 3]
-    outputs.measured(cells[:1], dataclasses.replace(SETTINGS, seed=1), path, resume=True)
+    outputs.measure_all(cells[:1], dataclasses.replace(SETTINGS, seed=1), path, resume=True)
     assert asked == [1, 2, 3, 1]
-    outputs.measured(cells[:1], SETTINGS, path, resume=False)
+    outputs.measure_all(cells[:1], SETTINGS, path, resume=False)
     assert asked == [1, 2, 3, 1, 1]
 
 
@@ -149,7 +149,7 @@ def test_a_cell_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(outputs, "measure", measure)
     cells = [dataclasses.replace(CELL, width=width) for width in (1, 2)]
-    rows, problems = outputs.measured(cells, SETTINGS, tmp_path / "rows.jsonl", resume=False)
+    rows, problems = outputs.measure_all(cells, SETTINGS, tmp_path / "rows.jsonl", resume=False)
     assert rows == [ROW] and len(problems) == 1 and "training diverged" in problems[0]
     checks = outputs.as_json(rows, problems, SETTINGS, 1.0)["checks"]
     assert list(checks.values()) == [True, True, False]
@@ -187,11 +187,11 @@ def test_the_whole_grid_is_for_a_gpu_or_asked_for(
 ) -> None:
     seen: list[int] = []
 
-    def measured(cells: list[one.Cell], *_: Any) -> tuple[list[one.Row], list[str]]:
+    def measure_all(cells: list[one.Cell], *_: Any) -> tuple[list[one.Row], list[str]]:
         seen.append(len(cells))
         return [ROW, FREE], []
 
-    monkeypatch.setattr(outputs, "measured", measured)
+    monkeypatch.setattr(outputs, "measure_all", measure_all)
     monkeypatch.setattr(outputs.jax, "default_backend", lambda: backend)
     for name in ("draw_outputs", "draw_bounds"):
         monkeypatch.setattr(figures, name, lambda *_: None)

@@ -14,7 +14,7 @@ from test_kinked import BEHIND, POINTS, D, X, errors_of
 
 import lnkernel as lnk
 from lnkernel.arch import facts
-from lnkernel.bounds.certified.description import described, rebuilt
+from lnkernel.bounds.certified.description import describe, rebuild
 from lnkernel.evaluate.balls import entries
 
 AFFINE = lnk.LayerNorm(0.1, scale=True, bias=True)
@@ -71,7 +71,7 @@ def test_growth_and_certificate() -> None:
     normed = lnk.serial(lnk.Dense(8), lnk.LayerNorm(), act, lnk.Dense(1))
     assert lnk.sup_diagonal(normed, certify=True).enclosure == pytest.approx((3.75, 3.75))
     assert facts.steepness(normed) == 2.0
-    assert rebuilt(described(normed)) == normed  # as certificates are saved
+    assert rebuild(describe(normed)) == normed  # as certificates are saved
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 import oracle
 
-BOUND = 2e-15  # of ours up to depth 10, as `benchmarks/accuracy.py` claims
+BOUND = 2e-15  # on our errors up to depth 10, as `benchmarks/accuracy.py` claims
 
 
 def errors(

@@ -19,7 +19,7 @@ from lnkernel.experiments.machine import hardware
 from lnkernel.tangents.ella import draw_rows
 
 CLASSES, TAU = 10, 1.0
-BATCHES = (50, 250, 1000)  # of which the peer gets the one that suits it best
+BATCHES = (50, 250, 1000)  # sizes; the peer gets the one that suits it best
 AT_LEAST = 3.0
 
 
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 def problem(case: Case) -> Problem:
-    """In float64, so that the two can be compared to the last digits."""
+    """A problem in float64, so that the two can be compared to the last digits."""
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         first, last = (
@@ -60,25 +60,26 @@ def problem(case: Case) -> Problem:
 
 
 def arrays(case: Case, given: Problem) -> dict[str, Any]:
-    """Copied out, under the names of `peers/inside/laplace_torch.py`."""
+    """The data and parameters, copied out, under the names of `peers/inside/laplace_torch.py`."""
     chosen, outputs = draw_rows(given.y, case.subsample or 1, CLASSES, seed=0)
     found: dict[str, Any] = {"x": given.x, "y": given.y, "x2": given.x2}
     found |= {"chosen": chosen, "outputs": outputs}
     dense = [layer for layer in given.net.layers if isinstance(layer, nnx.Linear)]
     for i, layer in enumerate(dense):
+        assert layer.bias is not None  # each was made with one
         found |= {f"W{i}": np.asarray(layer.kernel[...]), f"b{i}": np.asarray(layer.bias[...])}
     return found
 
 
 def covariance(case: Case, given: Problem) -> np.ndarray:
-    """Ours, of the outputs at each of the inputs to predict at."""
+    """Our covariance of the outputs at each of the inputs to predict at."""
     t = lnk.tangent(given.net)
     made = t.laplace(given.x, given.y, "categorical", TAU, case.rank, case.subsample)
     return made.covariance(given.x2)
 
 
 def ask(peer: LaplaceTorch, case: Case, batch: int) -> float:
-    """Seconds that the peer takes for the same."""
+    """The seconds that the peer takes for the same."""
     if case.rank is None:
         return peer.full(batch, TAU)
     return peer.ella(case.rank, batch, TAU)
@@ -104,7 +105,7 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def beside(size: Size, case: Case, name: str, cannot: str, at_least: float | None = None) -> Row:
-    """Agreement, times in turns, memory of fresh processes; the peer with the batch that suits it."""
+    """The row: agreement, times in turns, memory of fresh processes; the peer gets the batch that suits it."""
     given, threads = problem(case), hardware()["cores"]
     batches = size.of(BATCHES, BATCHES[:1])
     with LaplaceTorch() as peer:

@@ -32,7 +32,7 @@ PREPARED = (
 
 
 def rows(size: Size) -> Iterator[Row]:
-    """All of them, with one process that stays up for the times."""
+    """All rows, with one process that stays up for the times."""
     with NeuralTangents() as peer:
         for case in gram.CASES[0], gram.CASES[2]:
             yield matrix(replace(case, n=size.of(case.n, 200)), peer, size)

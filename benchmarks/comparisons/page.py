@@ -18,7 +18,7 @@ QUOTED_HEAD = (
 
 
 def table(report: dict[str, Any]) -> str:
-    """Every row, under what circumstances it was measured, and which claims failed."""
+    """The table of every row, the circumstances in which it was measured, and which claims failed."""
     lines = "\n".join(_line(row) for row in report["rows"])
     failed = "; ".join(claim for claim, holds in report["checks"].items() if not holds)
     return f"{HEAD}\n{lines}\n\n{circumstances(report)}{_remark(report)}" + (
@@ -26,8 +26,8 @@ def table(report: dict[str, Any]) -> str:
     )
 
 
-def quoted(report: dict[str, Any]) -> str:
-    """For the README: the rows in which there is more than one thing to compare."""
+def quote(report: dict[str, Any]) -> str:
+    """The table for the README: the rows in which there is more than one thing to compare."""
     rows = (row for row in report["rows"] if row["ratio"] is not None)
     lines = "\n".join("| " + " | ".join(_cells(row)[:5]) + " |" for row in rows)
     return f"{QUOTED_HEAD}\n{lines}{_remark(report)}"
@@ -51,7 +51,7 @@ def _list(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
-def replaced(text: str, block: str) -> str:
+def replace_block(text: str, block: str) -> str:
     """A page with what stands between the two marks replaced."""
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     if len(pattern.findall(text)) != 1:
@@ -60,9 +60,9 @@ def replaced(text: str, block: str) -> str:
 
 
 def publish(report: dict[str, Any], page: Path, readme: Path) -> None:
-    """The tables into the documentation and the README."""
-    page.write_text(replaced(page.read_text(), table(report)))
-    readme.write_text(replaced(readme.read_text(), quoted(report)))
+    """Write the tables into the documentation and the README."""
+    page.write_text(replace_block(page.read_text(), table(report)))
+    readme.write_text(replace_block(readme.read_text(), quote(report)))
 
 
 def _line(row: dict[str, Any]) -> str:

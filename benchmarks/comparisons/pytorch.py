@@ -32,13 +32,13 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def network(width: int) -> lnk.finite.Network:
-    """In float64, so that the two can be compared to its last digits."""
+    """A network in float64, so that the two can be compared to its last digits."""
     with jax.enable_x64(True):
         return lnk.finite.network(ARCH, DIMENSION, width, rngs=0, dtype=np.float64)
 
 
 def parameters(net: Any) -> dict[str, Any]:
-    """Copied out, under the names of `peers/inside/torch_ntk.py`."""
+    """The parameters, copied out, under the names of `peers/inside/torch_ntk.py`."""
     dense = [layer for layer in net.layers if hasattr(layer, "kernel")]
     found: dict[str, Any] = {"W_std": 2**0.5, "b_std": 0.1}
     for i, layer in enumerate(dense):
@@ -106,7 +106,7 @@ def peak_of_peer(way: str, net: Any, x: np.ndarray, threads: int) -> int | None:
 
 
 def ensemble(size: Size) -> Row:
-    """As `benchmarks/training.py` measures it, in one dimension."""
+    """An ensemble, as `benchmarks/training.py` measures it, in one dimension."""
     steps = size.of(3000, 150)
     with TorchTraining() as peer:
         result = training.measure(1, steps, size.of(2, 1), False, peer)

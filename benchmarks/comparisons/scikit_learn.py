@@ -76,7 +76,7 @@ def rows(size: Size) -> Iterator[Row]:
         peer_seconds=peer_seconds,
         memory=memory,
         peer_memory=peer_memory,
-        checks={"agrees": agreement < 1e-10, "exact": error < 1e-13},  # of the times, no claim
+        checks={"agrees": agreement < 1e-10, "exact": error < 1e-13},  # no claim about the times
     )
 
 

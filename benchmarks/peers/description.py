@@ -50,11 +50,11 @@ def build(description: dict[str, Any]) -> lnk.Node:
 
 
 def _in_a_row(layers: list[dict[str, Any]]) -> lnk.Node:
-    built = [_built(layer) for layer in layers]
+    built = [_build(layer) for layer in layers]
     return built[0] if len(built) == 1 else lnk.serial(*built)
 
 
-def _built(description: dict[str, Any]) -> lnk.Node:
+def _build(description: dict[str, Any]) -> lnk.Node:
     fields = dict(description)
     kind = fields.pop("layer")
     if kind == "Parallel":

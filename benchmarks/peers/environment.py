@@ -29,7 +29,7 @@ class Environment:
 
     folder: str
     requirements: str
-    python_version: tuple[int, int] | None = None  # that its pinned wheels are for
+    python_version: tuple[int, int] | None = None  # the version that its pinned wheels are for
     without: tuple[str, ...] = ()  # packages that come along, and are taken out again
 
     @property

@@ -134,7 +134,7 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, np.sin(X.sum(axis=1)), x2
 
 
-def computed() -> dict[str, Any]:
+def compute() -> dict[str, Any]:
     """What goes into the file, from neural-tangents as it is installed."""
     table, x, (X, y, x2) = architectures(), points(), data()
     inputs = np.stack(list(x.values()))
@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     parser.add_argument("--out", type=Path, default=FILE, help="the file")
     options = parser.parse_args(arguments)
-    new = computed()
+    new = compute()
     if options.check:
         with np.load(options.out) as old:
             found = list(differences(old, new))

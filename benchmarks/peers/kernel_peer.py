@@ -36,8 +36,8 @@ class KernelPeer(Peer):
             x: inputs, one a row.
             x2: second inputs; without them the kernel is that of `x` with itself.
         """
-        given = self.saved("inputs.npz", **arrays(x=x, x2=x2))
-        return float(self.ask("load", arch=described(arch), npz=given)["first"])
+        given = self.write_arrays("inputs.npz", **arrays(x=x, x2=x2))
+        return float(self.ask("load", arch=as_description(arch), npz=given)["first"])
 
     def time(self) -> float:
         """Seconds of one warm evaluation."""
@@ -46,14 +46,14 @@ class KernelPeer(Peer):
     def kernels(self) -> Arrays:
         """The kernels of what was loaded, `ntk` (if it has it) and `nngp`."""
         self.ask("save", npz=self.path("kernels.npz"))
-        return self.loaded("kernels.npz")
+        return self.read_arrays("kernels.npz")
 
     @classmethod
     def once(cls, arch: Any, x: Any, x2: Any = None, y: Any = None, repeats: int = 1) -> Arrays:
         """All that the script says of one problem: kernels, timings, perhaps a posterior mean."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (folder / "arch.json").write_text(json.dumps(described(arch)))
+            (folder / "arch.json").write_text(json.dumps(as_description(arch)))
             np.savez(folder / "in.npz", **arrays(x=x, x2=x2, y=y))
             files = [folder / file for file in ("arch.json", "in.npz", "out.npz")]
             line = command(cls.environment, cls.script, *files, "--repeats", str(repeats))
@@ -76,9 +76,10 @@ class NeuralTangents(KernelPeer):
 
         The first call for an architecture and for shapes of data compiles.
         """
-        given, made = self.saved("data.npz", **arrays(x=x, y=y, x2=x2)), self.path("made.npz")
-        reply = self.ask("posterior", arch=described(arch), npz=given, spread=spread, out=made)
-        return float(reply["seconds"]), self.loaded("made.npz")
+        given = self.write_arrays("data.npz", **arrays(x=x, y=y, x2=x2))
+        made = self.path("made.npz")
+        reply = self.ask("posterior", arch=as_description(arch), npz=given, spread=spread, out=made)
+        return float(reply["seconds"]), self.read_arrays("made.npz")
 
 
 class GPJax(KernelPeer):
@@ -87,10 +88,10 @@ class GPJax(KernelPeer):
     environment, script = GPJAX, "gpjax_kernel.py"
 
 
-def described(arch: Any) -> dict[str, Any]:
+def as_description(arch: Any) -> dict[str, Any]:
     return arch if isinstance(arch, dict) else describe(arch)
 
 
 def arrays(**given: Any) -> dict[str, Any]:
-    """Those that are there, in float64."""
+    """The arrays that are not None, in float64."""
     return {name: np.asarray(a, np.float64) for name, a in given.items() if a is not None}

@@ -22,7 +22,7 @@ class LaplaceTorch(Peer):
 
     def load(self, threads: int, **arrays: Any) -> None:
         """Take data and parameters, as `inside/laplace_torch.py` names them."""
-        self.ask("load", npz=self.saved("network.npz", **arrays), threads=threads)
+        self.ask("load", npz=self.write_arrays("network.npz", **arrays), threads=threads)
 
     def ella(self, rank: int, batch: int, tau: float) -> float:
         """Seconds to fit, and to predict at x2."""
@@ -35,6 +35,6 @@ class LaplaceTorch(Peer):
         return float(reply["fit"] + reply["predict"])
 
     def covariance(self) -> np.ndarray:
-        """As it was asked for last: (m, k, k)."""
+        """The covariance that was asked for last: (m, k, k)."""
         self.ask("save", npz=self.path("covariance.npz"))
-        return self.loaded("covariance.npz")["covariance"]
+        return self.read_arrays("covariance.npz")["covariance"]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from benchmarks.memory import grown, high_water
+from benchmarks.memory import growth, high_water
 
 from .environment import Environment
 
@@ -66,7 +66,7 @@ class Peer:
         return reply
 
     def versions(self) -> dict[str, str]:
-        """Of the libraries there."""
+        """The versions of the libraries there."""
         return self.ask("versions")
 
     def peak(self, prepare: Callable[[], Any], call: Callable[[], Any]) -> int | None:
@@ -77,18 +77,18 @@ class Peer:
         prepare()
         before = high_water(self._process.pid)
         call()
-        return grown(before, high_water(self._process.pid))
+        return growth(before, high_water(self._process.pid))
 
     def path(self, name: str) -> str:
         """Where a file of this name goes; all are removed in the end."""
         return os.path.join(self._files.name, name)
 
-    def saved(self, name: str, **arrays: Any) -> str:
+    def write_arrays(self, name: str, **arrays: Any) -> str:
         """The path of a new file with these arrays."""
         np.savez(self.path(name), **arrays)
         return self.path(name)
 
-    def loaded(self, name: str) -> Arrays:
+    def read_arrays(self, name: str) -> Arrays:
         """The arrays of a file that the peer has written."""
         with np.load(self.path(name)) as arrays:
             return dict(arrays)

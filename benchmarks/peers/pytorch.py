@@ -37,13 +37,13 @@ class TorchNTK(Peer):
 
     def load(self, threads: int, **arrays: Any) -> None:
         """Take inputs and parameters, as `inside/torch_ntk.py` names them."""
-        self.ask("load", npz=self.saved("network.npz", **arrays), threads=threads)
+        self.ask("load", npz=self.write_arrays("network.npz", **arrays), threads=threads)
 
     def time(self, way: str) -> float:
         """Seconds of one evaluation of the kernel."""
         return float(self.ask("time", way=way)["seconds"])
 
     def kernel(self) -> np.ndarray:
-        """As it was evaluated last."""
+        """The kernel as it was evaluated last."""
         self.ask("save", npz=self.path("ntk.npz"))
-        return self.loaded("ntk.npz")["ntk"]
+        return self.read_arrays("ntk.npz")["ntk"]

@@ -21,7 +21,7 @@ from lnkernel.errors import ArchitectureError, InputError, TransformationError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array
 
-HIGHEST_DEGREE = 150  # of homogeneous activations
+HIGHEST_DEGREE = 150  # of a homogeneous activation
 
 
 def known(value: Any) -> bool:
@@ -102,7 +102,7 @@ def in_order(layer: Any, low: str, high: str) -> None:
     below, above = getattr(layer, low), getattr(layer, high)
     if known(below) and known(above) and not below < above:
         _refuse_layer(
-            layer, f"{low} must be below {high}, got {below} and {above}", "Exchange them, or widen"
+            layer, f"{low} must be below {high}, got {below} and {above}", f"Choose {low} < {high}"
         )
 
 
@@ -150,7 +150,7 @@ def not_all_zero(layer: Any, *names: str) -> None:
 
 
 def group_has_limit(layer: Any) -> None:
-    """GroupNorm's kernel in closed form: eps = 0, and not two degrees of freedom."""
+    """Refuse a GroupNorm without a closed form, which takes eps = 0 and not two degrees of freedom."""
     if not known_zero(layer.eps):
         _refuse_layer(
             layer,
@@ -255,7 +255,7 @@ def as_traced_points(name: str, x: Any) -> Array:
     """Data inside a user's transformation: of a tracer only the shape can be checked."""
     if not is_traced(x):
         return jnp.asarray(as_points(name, x))
-    x = jnp.asarray(x)  # of a list of tracers, too
+    x = jnp.asarray(x)  # x may be a list of tracers, too
     _check_kind(name, x.dtype)
     _check_shape(
         name, x.shape, f"; over the points of a jax.vmap write lambda {name}: f({name}[None])[0]"
@@ -299,7 +299,7 @@ def check_dimensions(x: Array, x2: Array) -> None:
 
 
 def check_centred(x: Array) -> None:
-    """What LayerNorm on the raw input does to inputs of very few dimensions."""
+    """Where a LayerNorm acts on the raw input: refuse one dimension, and warn of two."""
     if x.shape[1] == 1:
         raise InputError(
             "x",
@@ -403,7 +403,7 @@ def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
 
 
 def _refuse_containers(name: str, x: Any) -> None:
-    """What NumPy makes an array of that is not what was meant."""
+    """Refuse what NumPy makes an array of that is not the one that was meant."""
     if x is None:
         raise InputError(name, "an array of numbers", "None", f"Give {name}")
     if type(x).__module__.startswith("scipy.sparse"):

@@ -60,7 +60,8 @@ class ArchitectureTextError(LnkernelError, ValueError):
         shown = ""
         if place is not None and text:
             line, start, end = place  # the line from 1 on, and characters in it
-            before, width = max(0, start - 40), 100  # of a long line the part around the place
+            # a long line is cut to the part around the place
+            before, width = max(0, start - 40), 100
             part = text.splitlines()[line - 1][before : before + width]
             marks = "^" * max(1, min(end - before, len(part)) - (start - before))
             shown = f"\n    {part}\n    {' ' * (start - before)}{marks}"
@@ -300,8 +301,8 @@ class ActivationRangeError(LnkernelError, ValueError):
 
 
 class GrowthError(LnkernelError, NotImplementedError):
-    """The growth of Θ(x, x) is not known behind an activation of which it is not known how it behaves at
-    long and at short inputs.
+    """The growth of Θ(x, x) is not known, because nothing is known of an activation at long and at short
+    inputs.
 
     >>> import lnkernel as lnk
     >>> from lnkernel.arch.node import node

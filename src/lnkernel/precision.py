@@ -4,7 +4,7 @@
 scoped `jax.enable_x64`; inside a user's own transformation that is not possible, so there
 64-bit mode must be on already.
 
-One rule says what comes back. Of plain numbers (lists, NumPy arrays, `jax.Array`s) it is a NumPy
+One rule says what comes back. For plain numbers (lists, NumPy arrays, `jax.Array`s) it is a NumPy
 array of float64, whatever JAX's settings: JAX would cut its own to float32 where 64-bit mode is
 off, and a large matrix would be copied. Inside a transformation it is a value of that
 transformation, which JAX hands out as a `jax.Array`.

@@ -21,14 +21,14 @@ Array = jax.Array | np.ndarray  # NumPy's; inside of jit, grad and vmap JAX's
 Points = Float[Array, "n d"] | ArrayLike
 MorePoints = Float[Array, "m d"] | ArrayLike
 Targets = Float[Array, "n"] | Float[Array, "n k"] | ArrayLike
-Inputs = Float[Array, "n ..."] | ArrayLike  # of networks that take images, say
+Inputs = Float[Array, "n ..."] | ArrayLike  # inputs of networks that take images, say
 MoreInputs = Float[Array, "m ..."] | ArrayLike
 Line = Float[Array, " m"] | Float[Array, "m 1"] | ArrayLike  # points on a line
 Norms = Float[Array, " n"] | ArrayLike  # |x|/√d of inputs
 Number = float | Float[Array, ""]
 Noise = Number | Float[Array, "n"] | ArrayLike  # a variance, or one for each point
 Times = float | Float[Array, " t"] | ArrayLike  # one, or several
-Key = PRNGKeyArray  # of jax.random
+Key = PRNGKeyArray  # a key of jax.random
 
 # what they get, in float64
 Scalar = Float64[Array, ""]

@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 import lnkernel as lnk
 from lnkernel import LayerNorm, Relu, cli, residual, serial
 from lnkernel.bounds.certified.certificate import Certificate, certify_bound
-from lnkernel.bounds.certified.description import described, rebuilt
+from lnkernel.bounds.certified.description import describe, rebuild
 from lnkernel.bounds.certified.enclosures import (
     lambda_min_lower,
     quadratic_form_upper,
@@ -275,7 +275,7 @@ def test_a_false_claim_fails_even_with_its_own_digest(statement: str, small: Cer
 @pytest.mark.parametrize("name", TABLE)
 def test_architectures_survive_json(name: str) -> None:
     arch = TABLE[name].arch
-    assert rebuilt(json.loads(json.dumps(described(arch)))) == arch
+    assert rebuild(json.loads(json.dumps(describe(arch)))) == arch
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_architectures_survive_json(name: str) -> None:
 )
 def test_no_architecture(data: Any, message: str) -> None:
     with pytest.raises(CertificateError, match=message):
-        rebuilt(data)
+        rebuild(data)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"lnkernel certificate": 99}'])

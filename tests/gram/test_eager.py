@@ -46,7 +46,7 @@ def test_the_same_numbers_as_by_a_program(name: str) -> None:
     """The homogeneous ones are compared in test_two_ways."""
     arch = NETWORKS[name]
     by_numpy, ends = lnk.ntk(arch)(X), lnk.ntk(arch).diagonal(X)
-    with eager.switched_off():
+    with eager.without_numpy():
         by_program = lnk.ntk(arch)(X)
     assert relative_errors(arch, by_numpy, by_program).max() < 1e-14
     np.testing.assert_allclose(ends, np.diag(by_program), rtol=1e-14)
@@ -65,7 +65,7 @@ def test_nothing_is_compiled() -> None:
         lnk.kernels(arch)(X[:5], X[5:])
         lnk.ntk(arch).diagonal(X)
     assert not compiled
-    with eager.switched_off():  # it would be noticed
+    with eager.without_numpy():  # it would be noticed
         lnk.ntk(lnk.serial(lnk.Dense(3), lnk.Relu(), lnk.Dense(3), lnk.Abs(), lnk.Dense(1)))(X)
     assert compiled
 

@@ -60,7 +60,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| gpjax | a task | 1e-15 | 2e-16, – | 4 | 2 MB, – | another |" in text
     assert "| gpjax | nothing | – | – | – | – | – |" in text
     assert "Theirs: gpjax 1.0." in text
-    assert page.quoted(report).splitlines()[2:] == ["| gpjax | a task | 1e-15 | 2e-16, – | 4 |"]
+    assert page.quote(report).splitlines()[2:] == ["| gpjax | a task | 1e-15 | 2e-16, – | 4 |"]
 
 
 def test_a_remark_is_told_wherever_the_numbers_are(
@@ -69,7 +69,7 @@ def test_a_remark_is_told_wherever_the_numbers_are(
     comparison(monkeypatch, ROW)
     _, report = run(tmp_path, "--remark", "A busy machine.")
     assert page.table(report).endswith("**Note:** A busy machine.")
-    assert page.quoted(report).endswith("**Note:** A busy machine.")
+    assert page.quote(report).endswith("**Note:** A busy machine.")
 
 
 def test_a_claim_that_fails(
@@ -105,18 +105,18 @@ def test_documentation_and_readme_quote_the_report() -> None:
     assert not report["quick"] and set(report["peers"]) == set(against_peers.PEERS)
     for path, block in (
         (against_peers.PAGE, page.table(report)),
-        (against_peers.README, page.quoted(report)),
+        (against_peers.README, page.quote(report)),
     ):
         text = path.read_text()
-        assert page.replaced(text, block) == text, "run `make peers-report`"
+        assert page.replace_block(text, block) == text, "run `make peers-report`"
 
 
 def test_marks_that_are_missing() -> None:
-    assert page.replaced(f"a {page.BEGIN} old {page.END} b", "new") == (
+    assert page.replace_block(f"a {page.BEGIN} old {page.END} b", "new") == (
         f"a {page.BEGIN}\nnew\n{page.END} b"
     )
     with pytest.raises(ValueError, match="once"):
-        page.replaced("no marks", "new")
+        page.replace_block("no marks", "new")
 
 
 def test_checks_and_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

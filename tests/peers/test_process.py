@@ -59,8 +59,8 @@ def test_questions_and_answers(peer: type[Fake]) -> None:
         with pytest.raises(process.PeerFailedError, match="unknown op 'fly'"):
             fake.ask("fly")
         assert fake.ask("square", number=-1) == {"result": 1}
-        saved = fake.saved("some.npz", x=np.arange(3))
-        assert list(fake.loaded("some.npz")["x"]) == [0, 1, 2]
+        saved = fake.write_arrays("some.npz", x=np.arange(3))
+        assert list(fake.read_arrays("some.npz")["x"]) == [0, 1, 2]
     assert not Path(saved).exists()
 
 

@@ -79,12 +79,12 @@ class Server:
         known = torch.randint
         torch.randint = Drawn(self._given["outputs"])
         try:
-            return self._timed(made, batch)
+            return self._time(made, batch)
         finally:
             torch.randint = known
 
     def full(self, batch: int, tau: float) -> dict[str, Any]:
-        return self._timed(self._laplace("full", tau), batch)
+        return self._time(self._laplace("full", tau), batch)
 
     def _laplace(self, structure: str, tau: float, **more: Any) -> Any:
         return Laplace(
@@ -96,10 +96,10 @@ class Server:
             **more,
         )
 
-    def _timed(self, made: Any, batch: int) -> dict[str, Any]:
+    def _time(self, made: Any, batch: int) -> dict[str, Any]:
         data = TensorDataset(self._given["x"], self._given["y"])
-        fit, _ = timed(lambda: made.fit(DataLoader(data, batch)))
-        predict, parts = timed(
+        fit, _ = time_of(lambda: made.fit(DataLoader(data, batch)))
+        predict, parts = time_of(
             lambda: [
                 made._glm_predictive_distribution(some)[1]
                 for some in self._given["x2"].split(batch)
@@ -113,7 +113,7 @@ class Server:
         return {}
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def time_of(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = call()
     return time.perf_counter() - start, result

@@ -55,7 +55,7 @@ class Activate(Piecewise):
             _check_jumps(self)
 
     def __repr__(self) -> str:
-        """Without the addresses by which Python prints functions."""
+        """The text, without the addresses by which Python prints functions."""
         names = {"fn": self.fn} | (
             {} if self.derivative is None else {"derivative": self.derivative}
         )
@@ -83,7 +83,7 @@ def _as_kinks(kinks: Any) -> tuple[float, ...]:
 
 
 def _check_function(name: str, fn: Any) -> None:
-    """That it is a function of one number, with finite real values, and of each coordinate by itself."""
+    """Refuse what is not a function of one number, with finite real values, and of each coordinate by itself."""
     if not callable(fn):
         _refuse(f"{name} must be a function, got {fn!r}", "Write e.g. Activate(jnp.tanh)")
     try:
@@ -120,7 +120,7 @@ def _check_function(name: str, fn: Any) -> None:
 
 
 def _check_elementwise(name: str, fn: Callable[[Any], Any], values: np.ndarray) -> None:
-    """A function that takes whole vectors must treat each coordinate alike and apart."""
+    """Refuse a function of whole vectors that does not treat each coordinate by itself, and all alike."""
     try:
         together = np.asarray(fn(jnp.asarray(SAMPLES)))
     except Exception:  # it takes single numbers only, as it is used

@@ -69,7 +69,7 @@ def demand_ntk(arch: Node) -> None:
 
 
 def steepness(arch: Node) -> float:
-    """At most so many powers of |x|² do the layers make of one."""
+    """The most powers of |x|² that the layers make of one."""
     return math.prod(max(1.0, traits(layer).steepness) for _, layer, _ in rows_of(arch))
 
 

@@ -87,7 +87,7 @@ def check_network(arch: Node) -> Node:
 
 
 def demand_node(arch: object) -> Node:
-    """`arch`, if it is an architecture; what else it may be is told by name."""
+    """`arch`, if it is an architecture; an error names whatever else it is."""
     if isinstance(arch, Node):
         return arch
     remedy = "Build one with lnkernel.serial(...) or lnkernel.mlp(...)"

@@ -83,7 +83,7 @@ def _(layer: LayerNorm, before: State, number: int) -> Step:
         one, two = (f"{q} - {m}^2" for q, m in zip((one, two), means, strict=True))
         covariance = rf"{covariance} - {means[0]}\,{means[1]}"
     root = _root(layer.eps, one, two)
-    return _normalised(layer, before, number, covariance, root, mean=None)
+    return _normalise(layer, before, number, covariance, root, mean=None)
 
 
 @recursion.register
@@ -92,7 +92,7 @@ def _(layer: RMSNorm, before: State, number: int) -> Step:
     mean = None
     if before.line.mean is not None:
         mean = rf"\frac{{{before.named('m')}}}{{\sqrt{{{_plus(before.lengths[0], layer.eps)}}}}}"
-    return _normalised(layer, before, number, before.K, root, mean)
+    return _normalise(layer, before, number, before.K, root, mean)
 
 
 @recursion.register
@@ -105,7 +105,7 @@ def _(layer: GroupNorm, before: State, number: int) -> Step:
     return Step(kappa + cosine, add(theta, *affine), gaussian=False)
 
 
-def _normalised(
+def _normalise(
     layer: LayerNorm | RMSNorm,
     before: State,
     number: int,

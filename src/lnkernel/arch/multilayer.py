@@ -32,7 +32,7 @@ def mlp(
         norm: which hidden layers are normalised, between Dense and activation:
             None, "first", "last" or "all".
         activation: any activation of this library; `Relu()` by default.
-        W_std, b_std: of every Dense.
+        W_std, b_std: standard deviations of the weights and biases of every Dense.
         outputs: width of the last Dense.
         norm_layer: the normalisation; `LayerNorm()` by default.
 

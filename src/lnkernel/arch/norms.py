@@ -50,7 +50,7 @@ class RMSNorm(Node):
         scale: whether a trainable factor per feature follows (1 at the start).
 
     On a Gaussian state it has the kernel of `LayerNorm`; after an activation it
-    has not, because the mean of the features stays.
+    does not, because the mean of the features stays.
 
     >>> import lnkernel as lnk
     >>> arch = lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.RMSNorm(), lnk.Dense(1))

@@ -23,7 +23,7 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 CONSTANTS = {"true": "True", "false": "False", "none": "None"}  # as others write them
 MODULES = ("lnk", "lnkernel")  # as in a line copied from a program
 LONGEST = 100_000  # characters; the table of a network of a hundred layers has some 8,000
-MOST_BITS = 1024  # of an integer power: beyond it no float64 follows, and 9**9**9 takes for ever
+MOST_BITS = 1024  # of an integer power: a longer one is no float64, and 9**9**9 would take for ever
 
 
 def parse(text: str) -> Node:
@@ -88,7 +88,7 @@ class _Reader:
     def network(self, tree: ast.expr) -> Node:
         made = self.value(tree)
         if not isinstance(made, Node):
-            raise self.refusal(tree, f"expected a network, got {made!r}", _known())
+            raise self.refusal(tree, f"expected a network, got {made!r}", _list_known())
         return made
 
     def value(self, tree: ast.expr) -> Any:
@@ -104,7 +104,7 @@ class _Reader:
             inside = self.number(tree.operand)
             return -inside if isinstance(tree.op, ast.USub) else inside
         if isinstance(tree, ast.BinOp) and type(tree.op) in ARITHMETIC:
-            return self.calculated(tree)
+            return self.calculate(tree)
         if isinstance(tree, ast.Name | ast.Attribute):
             name = self.name(tree)
             raise self.refusal(tree, f"{name!r} stands alone", f"Write {name}(), with the brackets")
@@ -159,11 +159,11 @@ class _Reader:
         elif isinstance(tree, ast.Name):
             name = tree.id
         else:
-            raise self.refusal(tree, "expected the name of a layer", _known())
+            raise self.refusal(tree, "expected the name of a layer", _list_known())
         if name not in BUILDERS:
             near = _nearest(name)
             hint = f"Write {near}? " if near else ""
-            raise self.refusal(tree, f"{name!r} is not known", hint + _known())
+            raise self.refusal(tree, f"{name!r} is not known", hint + _list_known())
         return name
 
     def number(self, tree: ast.expr) -> Any:
@@ -172,7 +172,7 @@ class _Reader:
             raise self.refusal(tree, f"expected a number, got {value!r}", "Write e.g. 2**0.5")
         return value
 
-    def calculated(self, tree: ast.BinOp) -> int | float:
+    def calculate(self, tree: ast.BinOp) -> int | float:
         left, right = self.number(tree.left), self.number(tree.right)
         try:
             if isinstance(tree.op, ast.Pow) and isinstance(left, int) and isinstance(right, int):
@@ -203,7 +203,7 @@ def _nearest(name: str) -> str | None:
     return lower[near[0]] if near else None
 
 
-def _known() -> str:
+def _list_known() -> str:
     known = ", ".join(BUILDERS)
     return f"Known are {known}; others by lnkernel.arch.registry.register"
 

@@ -15,8 +15,8 @@ from lnkernel.check import finite, in_order
 class Piecewise(Elementwise):
     """The common type of the activations that are analytic between finitely many kinks.
 
-    What their function is, and where its kinks are, is known to those who compute with it
-    (`lnkernel.evaluate.float64.functions`).
+    Their functions, and where the kinks are, stand in `lnkernel.evaluate.float64.functions`, where they are
+    computed with.
     """
 
 

@@ -44,7 +44,7 @@ class State:
 
     @property
     def theta(self) -> str | None:
-        """None is zero, that of the raw input."""
+        r"""$\Theta$ before the layer; None stands for zero, as at the raw input."""
         return self.named(r"\Theta") if self.line.theta != "0" else None
 
     @property

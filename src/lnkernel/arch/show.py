@@ -28,7 +28,7 @@ def html_of(arch: Node) -> str:
 
 
 def _recursion(arch: Node) -> list[str]:
-    """As a note below the table; none for a block that is no whole network, or a long one."""
+    """The recursion as a note below the table; none for a block that is no whole network, or a long one."""
     try:
         formula = write_out(arch)
     except ArchitectureError:

@@ -14,7 +14,7 @@ from lnkernel.check import finite, flag, not_all_zero, positive
 class Smooth(Elementwise):
     """The common type of the analytic activations.
 
-    What their function is, is known to those who compute with it (`lnkernel.evaluate.float64.functions`).
+    Their functions are in `lnkernel.evaluate.float64.functions`, where they are computed with.
     """
 
 

@@ -1,6 +1,6 @@
 """Facts about a layer that others need to know; each layer registers its own.
 
-Nobody asks what type a layer is. Who needs to know something of it asks for its `traits`, and of a
+Nobody asks what type a layer is. Whoever needs to know something about it asks for its `traits`; for a
 layer that says nothing the answers are the safe ones: more work than needed, never a wrong number.
 """
 

@@ -26,8 +26,8 @@ from lnkernel.arch.smooth import Cos, Erf, Gaussian, Sigmoid, Sin, Tanh
 class Bounded(NamedTuple):
     """A bounded activation, in numbers."""
 
-    height: float  # of |phi|
-    steepness: float  # of |phi'|
+    height: float  # the maximum of |phi|
+    steepness: float  # the maximum of |phi'|
     product: Callable[[np.ndarray], np.ndarray]  # sup |k E phi' phi'| as a function of r'
 
 

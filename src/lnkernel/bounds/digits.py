@@ -12,7 +12,7 @@ def at_most(x: float, digits: int = 6) -> str:
     >>> at_most(1377.65262), at_most(3.03), at_most(0.1)     # 0.1 is a bit above one tenth
     ('1377.66', '3.03', '0.100001')
     """
-    return _rounded(x, digits, ROUND_CEILING)
+    return _round(x, digits, ROUND_CEILING)
 
 
 def at_least(x: float, digits: int = 6) -> str:
@@ -21,10 +21,10 @@ def at_least(x: float, digits: int = 6) -> str:
     >>> at_least(1.5964367e-4)
     '0.000159643'
     """
-    return _rounded(x, digits, ROUND_FLOOR)
+    return _round(x, digits, ROUND_FLOOR)
 
 
-def _rounded(x: float, digits: int, direction: str) -> str:
+def _round(x: float, digits: int, direction: str) -> str:
     if not math.isfinite(x):
         return f"{x:g}"
     exact = Context(prec=digits, rounding=direction).create_decimal(Decimal(x))

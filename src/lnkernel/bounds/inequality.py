@@ -76,7 +76,7 @@ def bound(
     if proved:
         refuse_duplicates(data, asked.noise)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
-        ingredients, sup, certificate = _certified(sup, data.x, data.y, asked.noise)
+        ingredients, sup, certificate = _certify(sup, data.x, data.y, asked.noise)
     else:
         ingredients, certificate = _in_float64(sup, _solve(sup.arch, asked)), None
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
@@ -126,7 +126,7 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
     return sup.value, *fit.lambda_min, fit.largest, native, rkhs
 
 
-def _certified(
+def _certify(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: Variance
 ) -> tuple[Ingredients, SupDiagonal, Certificate]:
     if math.isinf(sup.value):

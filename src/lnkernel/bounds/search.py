@@ -34,7 +34,7 @@ def highest(function: Function, ends: tuple[Peak, Peak], steepness: float = 1.0)
     grid = np.linspace(LEAST, MOST, count)
     values = function(10.0**grid)
     best = max(ends, key=lambda end: end.height)
-    inside = [_refined(function, grid, index) for index in _local_maxima(values)]
+    inside = [_refine(function, grid, index) for index in _local_maxima(values)]
     top = max(inside, key=lambda peak: peak.height, default=best)
     return top if top.height > best.height * (1 + ROUNDING) else best
 
@@ -47,7 +47,7 @@ def _local_maxima(values: np.ndarray) -> np.ndarray:
     return places[np.argsort(-values[places], kind="stable")][:CANDIDATES]
 
 
-def _refined(function: Function, grid: np.ndarray, index: int) -> Peak:
+def _refine(function: Function, grid: np.ndarray, index: int) -> Peak:
     """The maximum between a grid point's neighbours.
 
     A smooth maximum is known to 1e-16 of its height when its place is known to 1e-8.

@@ -37,8 +37,8 @@ class SupDiagonal:
         value: C; infinite where Θ(x, x) is not bounded.
         attained_at: the norm |x|/√d at which it is attained or approached: 0, a number, or
             infinity. At 0 it means the limit as x → 0. 1 where Θ(x, x) is the same for every x.
-        limit_at_infinity: of Θ(x, x) as |x| → ∞.
-        limit_at_zero: of Θ(x, x) as x → 0.
+        limit_at_infinity: the limit of Θ(x, x) as |x| → ∞.
+        limit_at_zero: the limit of Θ(x, x) as x → 0.
         is_constant: whether Θ(x, x) is one and the same number for every x but 0.
         growth: where Θ(x, x) → ∞ as |x| → ∞, its power law in |x|/√d; None else.
         cause: the activation that makes it grow, where a LayerNorm before it would not let it.
@@ -160,7 +160,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     plain = asymptotics.concrete(as_architecture(arch))
     demand_one_length(plain)
     found = _in_float64(plain)
-    return _certified(found) if proved else found
+    return _certify(found) if proved else found
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
@@ -198,7 +198,7 @@ def _in_float64(arch: Node) -> SupDiagonal:
     )
 
 
-def _certified(found: SupDiagonal) -> SupDiagonal:
+def _certify(found: SupDiagonal) -> SupDiagonal:
     from lnkernel.bounds.certified.enclosures import sup_diagonal_enclosure
 
     enclosure = sup_diagonal_enclosure(found.arch)[0]

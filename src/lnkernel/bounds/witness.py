@@ -32,7 +32,7 @@ SOME = 8  # data points whose directions, sums and differences are tried; as man
 SLACK = 1.01  # for the rounding of an inequality
 TIE = 1e-9  # relative; symmetric data have equal means both ways, but for rounding
 EPS = float(np.finfo(np.float64).eps)
-ENTRY = 10 * EPS  # of the root of Θ(x,x)Θ(x',x'): so far an entry of Θ may be off
+ENTRY = 10 * EPS  # how far an entry of Θ may be off, by the root of Θ(x,x)Θ(x',x')
 INTEGRATED = 100 * EPS  # where activations are summed or integrated, at long inputs
 
 

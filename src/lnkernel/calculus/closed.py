@@ -67,7 +67,7 @@ class Own(NamedTuple):
 
 
 class Form:
-    r"""The formulas of one activation, each a method. What it has not, is never asked for.
+    r"""The formulas of one activation, each a method. What it lacks is never asked for.
 
     A part's kernel comes without `scale`, a factor of each input: $E = \sqrt{scale_1 scale_2}\,kernel$.
     """
@@ -216,7 +216,7 @@ def _slope(
 
 
 def equal_pair(side: Side) -> Pair:
-    """One input and itself."""
+    """The pair of one input and itself."""
     return Pair(side, side, 0.0, 0.0, 1.0, 1.0)
 
 
@@ -268,7 +268,7 @@ def angle_from_gaps(num: Arithmetic, ends: Any, both: Number, gaps: Any) -> Ends
 
 
 def _part(num: Arithmetic, form: Form, odd: bool, given: Inputs, cov: Covariance) -> Covariance:
-    """One part."""
+    """The lengths and the angle of one part, the odd or the even one."""
     kernel = form.odd if odd else form.even
     acute = cov.acute
     pair = given.pair
@@ -300,7 +300,7 @@ def _difference(num: Arithmetic, first: Length, second: Length, before: Covarian
 
 
 def _equal_and_not(pair: Pair, given: Inputs, first: bool) -> Pair:
-    """One input with itself, and with the other."""
+    """One input with itself, and the same input with the other, as twins."""
     own, other = (pair.first, pair.second) if first else (pair.second, pair.first)
     zero = 0.0 * pair.w
     sign = 1 if first else -1

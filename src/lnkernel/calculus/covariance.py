@@ -109,7 +109,7 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
     if known_zero(cov.e):
         tilt, e = 0.0, 0.0
     elif cov.e is None:
-        (h1, k1), (h2, k2) = _halved(num, one), _halved(num, two)
+        (h1, k1), (h2, k2) = _halve(num, one), _halve(num, two)
         sine = k1 * h2 - h1 * k2
         tilt, e = sine * sine, None
     else:
@@ -127,7 +127,7 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
     return Covariance(first, second, w, old * cov.z + (new + tilt), c, e), share
 
 
-def _halved(num: Arithmetic, angle: Cosines) -> tuple[Number, Number]:
+def _halve(num: Arithmetic, angle: Cosines) -> tuple[Number, Number]:
     """Cosine and sine of half the angle."""
     cosine = num.sqrt(0.5 * (1 + angle.leg))
     return cosine, 0.5 * angle.other / cosine

@@ -15,7 +15,7 @@ from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.special import special
 from lnkernel.calculus.state import Mean
 
-INFINITE = math.nan  # of what the NTK needs: it is not asked for
+INFINITE = math.nan  # stands for what the NTK would need, which is not asked for
 
 
 class Turn(NamedTuple):

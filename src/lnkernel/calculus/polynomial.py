@@ -72,7 +72,7 @@ def _with_squares(
 def polynomial_dual(
     num: Arithmetic, coefficients: Sequence[Number], cov: Covariance, divisor: int = 1
 ) -> Dual:
-    """That of a polynomial over the root of `divisor`."""
+    """The dual of a polynomial over the root of `divisor`."""
     monomials = {
         j: Monomial(num.where(c < 0, -1.0, 1.0), abs(c))
         for j, c in enumerate(coefficients)

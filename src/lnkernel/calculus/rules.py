@@ -93,7 +93,7 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
         t = num.divide(num.divide(t, left.first), left.second)
         if state.mean.rest is not None and known_zero(layer.eps):
             t = refuse_lost_spread(num, t, left, state.centred)
-    o = _divided(num, state.o, state.centred, layer.eps)
+    o = _divide(num, state.o, state.centred, layer.eps)
     return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
 
 
@@ -101,7 +101,7 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
 def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
     r"""$K' = K/\sqrt{(q_1+\epsilon)(q_2+\epsilon)}$, Θ likewise; the mean features stay."""
     total = normalised(num, state.total, layer.eps)
-    o = _divided(num, state.o, state.total, layer.eps)
+    o = _divide(num, state.o, state.total, layer.eps)
     if state.centred is state.total:
         new = dataclasses.replace(state, total=total, centred=total)
         return _with_affine(layer, new, state.t, o)
@@ -141,7 +141,7 @@ def _(layer: GroupNorm, state: State, num: Arithmetic) -> State:
     c = num.where(acute, sphere.value, -sphere.value)
     unit = normalised(num, cov, 0.0)
     new = Covariance(unit.first, unit.second, w, z, c, unit.e, cov.never_obtuse)
-    o = _divided(num, state.o, cov, 0.0)
+    o = _divide(num, state.o, cov, 0.0)
     o = None if o is None else o * sphere.slope
     state = dataclasses.replace(state, total=new, centred=new, gaussian=False)
     return _with_affine(layer, state, state.t * sphere.slope, o)
@@ -209,7 +209,7 @@ def _with_affine(
     return dataclasses.replace(state, t=t, g=g, o=o)
 
 
-def _divided(num: Arithmetic, o: Number, cov: Covariance, eps: Number) -> Number:
+def _divide(num: Arithmetic, o: Number, cov: Covariance, eps: Number) -> Number:
     """o/sqrt((q1 + eps)(q2 + eps)), one factor after the other, against overflow."""
     if o is None:
         return None

@@ -27,7 +27,7 @@ COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command, and return the exit code."""
     options = parser().parse_args(arguments)
     try:
         code: int = options.run(options)

@@ -13,7 +13,7 @@ from typing import Any
 from lnkernel.experiments.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
-LARGEST = 2**31 - 1  # of integers on the command line; JAX takes no seeds beyond 64 bits
+LARGEST = 2**31 - 1  # the largest integer on the command line; JAX takes no seeds beyond 64 bits
 MANY = 1000  # points from which on a result takes long enough to be announced
 
 
@@ -55,7 +55,7 @@ def add_out(parser: argparse.ArgumentParser, default: str, what: str) -> None:
 def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
     """`--seed`, from which all that is random follows."""
     parser.add_argument(
-        "--seed", type=non_negative_integer, default=0, help=f"of {what} (default: 0)"
+        "--seed", type=non_negative_integer, default=0, help=f"the seed of {what} (default: 0)"
     )
 
 

@@ -22,21 +22,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=3,
         type=float,
         metavar=("FROM", "TO", "COUNT"),
-        help="so many points on a line, evenly spaced",
+        help="COUNT points on a line, evenly spaced",
     )
     points.add_argument("--csv", type=Path, help="points in a CSV file with a header")
-    parser.add_argument("--columns", help="of the CSV file, e.g. x1,x2 (default: all)")
+    parser.add_argument("--columns", help="columns of the CSV file, e.g. x1,x2 (default: all)")
     parser.add_argument(
-        "--drop-nan", action="store_true", help="leave out lines of the CSV file with no number"
+        "--drop-nan", action="store_true", help="omit lines of the CSV file that lack a number"
     )
     parser.add_argument(
         "--arch",
         default="mlp(hidden=2, norm='first')",
         help="the network, as Python writes it (default: %(default)s)",
     )
-    parser.add_argument("--kernel", choices=("ntk", "nngp"), default="ntk", help="which of the two")
     parser.add_argument(
-        "--format", choices=("npz", "csv"), help="of the file in --out (default: npz)"
+        "--kernel", choices=("ntk", "nngp"), default="ntk", help="the kernel (default: ntk)"
+    )
+    parser.add_argument(
+        "--format", choices=("npz", "csv"), help="format of the file in --out (default: npz)"
     )
     parser.add_argument("--out", type=Path, help="folder of the file and the picture")
     add_json(parser)
@@ -129,7 +131,7 @@ def _write(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray) -> di
 
 
 def _draw(options: argparse.Namespace, x: np.ndarray, matrix: np.ndarray, path: Path) -> None:
-    """Over the points' coordinates where they are on a line, over their numbers otherwise."""
+    """Draw the matrix over the points' coordinates where they are on a line, over their numbers otherwise."""
     from matplotlib.figure import Figure
 
     from lnkernel.plot.heatmaps import heatmap

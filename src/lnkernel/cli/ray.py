@@ -28,7 +28,7 @@ class Ray:
 
     direction: np.ndarray  # (d,), of length 1
     spread: float  # the standard deviation of the inputs along it
-    reach: float  # of the data along it, in spreads
+    reach: float  # how far the data reach along it, in spreads
     distances: np.ndarray  # (m,), in spreads
     mean: np.ndarray  # (2, m)
     at: np.ndarray  # (2, m)

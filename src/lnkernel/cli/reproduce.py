@@ -13,16 +13,16 @@ from lnkernel.experiments.activations import find_activation, folder_suffix
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="of the experiment; without it they are listed")
+    parser.add_argument("name", nargs="?", help="the experiment; without it all are listed")
     parser.add_argument(
         "--out",
         type=Path,
-        help="folder of the results (default: out/NAME, with --quick out/NAME-quick; with another "
-        "activation than the ReLU its name is a part)",
+        help="folder of the results (default: out/NAME, with --quick out/NAME-quick; the name of an "
+        "activation other than ReLU is added)",
     )
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
     add_seed(parser, "the first network")
-    parser.add_argument("--seeds", type=positive_integer, help="networks of each kind")
+    parser.add_argument("--seeds", type=positive_integer, help="how many networks of each kind")
     add_json(parser)
     for option, takers in _options().items():
         helps = "; ".join(f"{name}: {text}" for name, text in takers.items())

@@ -94,7 +94,7 @@ def count_of_lines(count: int) -> str:
 
 
 def list_of_lines(lines: np.ndarray | Sequence[int]) -> str:
-    """The first of them."""
+    """The first of these line numbers, as text."""
     shown = ", ".join(str(line) for line in lines[:8])
     return shown if len(lines) <= 8 else f"{shown}, ..."
 
@@ -191,7 +191,7 @@ def _check_columns(
 
 
 def _number(cell: str) -> float:
-    """NaN where it is none; `float` would take the _ of 1_000 as well."""
+    """The number in a cell, or NaN where it is none; `float` would take the _ of 1_000 as well."""
     try:
         return math.nan if "_" in cell else float(cell)
     except ValueError:

@@ -21,7 +21,7 @@ class CsvData:
     target: str
     X: np.ndarray
     y: np.ndarray
-    lines: np.ndarray  # in which each point is first found
+    lines: np.ndarray  # the line in which each point is first found
     centre: float
     unit: float
     noise: float  # variance of that of y
@@ -29,7 +29,7 @@ class CsvData:
 
     @property
     def targets(self) -> np.ndarray:
-        """As they are in the file."""
+        """The targets as they are in the file."""
         return self.centre + self.unit * self.y
 
 
@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, help="a CSV file with the names of its columns on top")
     parser.add_argument("--target", required=True, help="the column to predict")
     parser.add_argument("--columns", help="the inputs, e.g. x1,x2 (default: all but the target)")
-    parser.add_argument("--drop-nan", action="store_true", help="leave out lines with no number")
+    parser.add_argument("--drop-nan", action="store_true", help="omit lines that lack a number")
     parser.add_argument(
-        "--merge-duplicates", action="store_true", help="equal inputs once, with their mean target"
+        "--merge-duplicates", action="store_true", help="merge equal inputs, with their mean target"
     )
     parser.add_argument(
         "--standardise",
@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="scale inputs and target to mean 0 and standard deviation 1 before training",
     )
     parser.add_argument("--noise", type=float, default=0.0, help="variance of the targets' noise")
-    parser.add_argument("--sample", type=positive_integer, help="use so many lines, at random")
+    parser.add_argument(
+        "--sample", type=positive_integer, help="use only this many lines, drawn at random"
+    )
     add_seed(parser, "the sample")
 
 

@@ -62,7 +62,7 @@ def _culprits(problem: SingularGramError, data: CsvData, options: argparse.Names
 
 
 def _sizes(data: CsvData, options: argparse.Namespace) -> list[str]:
-    """Inputs of very different size do the same as near ones; which of the two it is, one sees."""
+    """The smallest and the largest inputs, and the nearest: either may be to blame, and the reader can tell which."""
     pair, sizes = nearest(data.X), np.abs(data.X).max(axis=1)
     if pair is None:
         return []

@@ -1,4 +1,4 @@
-"""The data of the experiments. A file is found, or downloaded; otherwise it says what to put where."""
+"""The data of the experiments. A file is found, or downloaded; otherwise an error says what to put where."""
 
 from lnkernel.datasets.cifar import Cifar, cifar
 from lnkernel.datasets.mnist import mnist

@@ -43,7 +43,7 @@ def cache() -> Path:
 def download(url: str, name: str) -> Path | None:
     """The file at this address, now in the cache under this name; None where it cannot be had.
 
-    Its content is checked by who reads it: see `proteins`.
+    Whoever reads it checks its content: see `proteins`.
     """
     import pooch
 

@@ -9,7 +9,7 @@ import numpy as np
 from lnkernel.datasets.pictures import Pictures
 from lnkernel.errors import DataFileError, MissingPackageError
 
-# of the pixels, row by row, each one byte
+# the hash of the pixels, row by row, each one byte
 SHA256 = "2913c6b6527114b7307e1086335a7665e3f94c74aba3d67525e6f116bf5ae20f"
 
 

@@ -8,7 +8,9 @@ REGISTRY: dict[str, Experiment] = {
         Experiment(
             "toy",
             "Three functions on a line, far outside the data",
-            {"activation": "of the networks, e.g. gelu, tanh or 'Silu(beta=2.0)' (default: relu)"},
+            {
+                "activation": "the networks' activation, e.g. gelu, tanh or 'Silu(beta=2.0)' (default: relu)"
+            },
         ),
         Experiment("heatmaps", "The tangent kernel of narrow networks beside its limit"),
         Experiment(

@@ -37,10 +37,10 @@ def key_of(activation: Elementwise) -> str:
     return "relu" if activation == DEFAULT else repr(activation)
 
 
-def shown(activation: Elementwise) -> str:
+def name_of(activation: Elementwise) -> str:
     """Its name in a sentence.
 
-    >>> shown(find_activation("relu")), shown(find_activation("tanh")), shown(find_activation("silu"))
+    >>> name_of(find_activation("relu")), name_of(find_activation("tanh")), name_of(find_activation("silu"))
     ('ReLU', 'Tanh', 'Silu(beta=1.0)')
     """
     return "ReLU" if activation == DEFAULT else repr(activation).removesuffix("()")

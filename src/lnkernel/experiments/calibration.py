@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from jaxtyping import Float64, Int
 
-BINS = 15  # of the confidence, as Deng, Zhou and Zhu (2022) take them
+BINS = 15  # bins of the confidence, as Deng, Zhou and Zhu (2022) take them
 
 Probabilities = Float64[np.ndarray, "n classes"]
 Labels = Int[np.ndarray, " n"]

@@ -11,7 +11,7 @@ from lnkernel.experiments.report import Report
 
 
 def add_quick_notice(report: Report, size: str) -> None:
-    """That this is a small run, and no reproduction."""
+    """Say in the report that this is a small run, and no reproduction."""
     report.paragraph(
         f"This is a quick run, {size}: it shows that everything works, and its numbers are not to "
         "be held against the paper's."

@@ -59,7 +59,7 @@ def split(
         x: inputs, (n, d).
         y: targets, (n,).
         outside: which points are outside of the domain, (n,).
-        seed: of the choice.
+        seed: for the choice.
         most: training points, at most.
 
     >>> import numpy as np
@@ -111,7 +111,7 @@ class Published:
         return isinstance(self.inside, Range) or isinstance(self.outside, Range)
 
     def words(self, where: str) -> str:
-        """As the paper prints it.
+        """The value as the paper prints it.
 
         >>> Published(Range(0.66, 0.68), (0.27, 0.03)).words("inside")
         '≈ .66 to .68'
@@ -197,7 +197,7 @@ def summary(values: np.ndarray) -> tuple[float, float | None]:
 
 
 def in_words(value: float, error: float | None, digits: int = 2) -> str:
-    """Without the zeros before the point, as in the paper.
+    """The value as text, without the zero before the point, as in the paper.
 
     >>> in_words(0.5, 0.02), in_words(0.67, None), in_words(-1.25, 0.1, digits=3)
     ('.50 ± .02', '.67', '−1.250 ± .100')

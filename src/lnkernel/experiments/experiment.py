@@ -48,7 +48,7 @@ class Experiment:
         Args:
             out: the folder of the results, made if it is not there.
             quick: a small version, under a minute.
-            seed: of the first network; the others have the numbers that follow.
+            seed: the seed of the first network; the others have the numbers that follow.
             seeds: networks of each kind; by default as many as the paper took, in `quick` fewer.
             progress: whether to show bars, on stderr.
             **options: those that `options` lists.

@@ -64,7 +64,7 @@ class Folder:
         """Named arrays: those that are stored for the same settings, or new ones by `make`.
 
         Args:
-            name: of the file, up to the key.
+            name: the name of the file, up to the key.
             settings: all that the arrays depend on, as JSON knows it; with the version of the
                 library they are the key. In place of an array of data give its `fingerprint`.
             make: computes the arrays. It gets a folder of its own for checkpoints, see

@@ -33,7 +33,7 @@ class Limit:
         C, lambda_min: what they are made of.
         noise: 0, or the variance that was added because Θ(X, X) is singular to float64.
         no_bound: why there is none, or the empty text.
-        posterior: of the data; None where the kernel is not computed at them.
+        posterior: the posterior of the data; None where the kernel is not computed at them.
     """
 
     mean: np.ndarray
@@ -94,5 +94,5 @@ def _why_infinite(made: Bound) -> str:
 
 
 def _first_sentence(said: object) -> str:
-    """Without the remedies: they are for those who can change the network."""
+    """The first sentence, without the remedies, which are for those who can change the network."""
     return " ".join(str(said).split()).split(". ")[0].rstrip(".") + "."

@@ -28,7 +28,7 @@ class ProteinPlan:
 
     @property
     def note(self) -> str:
-        """For every row of the table."""
+        """The note for every row of the table."""
         many = f"{len(self.seeds)} of the paper's 10 seeds" if len(self.seeds) < 10 else ""
         return many if self.most is None else f"QUICK RUN, {self.most} training rows; {many}"
 

@@ -13,7 +13,7 @@ from lnkernel.experiments.protein_plan import ProteinPlan
 from lnkernel.experiments.report import Report
 
 RMSD = "RMSD / Å"
-LARGE = 20_000.0  # of the surface area F1: the domain is below
+LARGE = 20_000.0  # the surface area F1 below which the domain lies
 
 
 def report_of(

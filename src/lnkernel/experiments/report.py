@@ -71,7 +71,7 @@ class Report:
 
 
 def _environment() -> jinja2.Environment:
-    """Where the template is, and what it calls; it escapes all that is put into it."""
+    """The template's environment: where it is, and what it calls; it escapes all that is put into it."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("lnkernel.experiments"),
         autoescape=True,

@@ -13,7 +13,7 @@ import optax
 from lnkernel.arch import Elementwise, Node, mlp
 from lnkernel.errors import InputError
 from lnkernel.experiments import toy_figures
-from lnkernel.experiments.activations import DEFAULT, find_activation, key_of, shown
+from lnkernel.experiments.activations import DEFAULT, find_activation, key_of, name_of
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.limit import limit_of
 from lnkernel.experiments.report import Report
@@ -197,7 +197,7 @@ def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> 
     )
     report.heading("Setting")
     report.paragraph(
-        f"{shown(plan.activation)} networks with {plan.hidden} hidden layers of width {plan.width} in "
+        f"{name_of(plan.activation)} networks with {plan.hidden} hidden layers of width {plan.width} in "
         "standard parametrisation, He weights and biases N(0, 0.01), without training of LayerNorm's "
         f"scale and bias; full batch, Adam at {LEARNING_RATE:g}, {plan.steps} steps, {many} seeds. The "
         "infinitely wide networks are trained to convergence by gradient descent: closed form, no training."

@@ -46,15 +46,15 @@ class Cell:
             "LayerNorm": self.variant.name,
             "training RMSE": self.rmse,
             "largest |output|": float(self.largest.max()),
-            "largest |mean|, infinite width": _known(float(np.abs(self.mean).max())),
-            "B(D), rkhs": _known(self.bounds["rkhs"]),
-            "B(D), sharp": _known(self.bounds["sharp"]),
+            "largest |mean|, infinite width": _none_if_nan(float(np.abs(self.mean).max())),
+            "B(D), rkhs": _none_if_nan(self.bounds["rkhs"]),
+            "B(D), sharp": _none_if_nan(self.bounds["sharp"]),
             "networks within rkhs": inside if math.isfinite(self.C) else None,
-            "C": _known(self.C),
-            "λ_min": _known(self.lambda_min),
+            "C": _none_if_nan(self.C),
+            "λ_min": _none_if_nan(self.lambda_min),
         }
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     """NaN stands for what theory does not say: an empty cell of the table."""
     return None if math.isnan(value) else value

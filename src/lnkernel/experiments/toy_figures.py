@@ -17,7 +17,7 @@ EDGE = 5.0  # of the training interval
 NEAR = 100.0  # up to here both axes are linear throughout
 ENOUGH = 5  # networks for a confidence band; that of three is ±2.5 standard deviations
 BAND = {True: "its 95 % confidence band", False: "from the smallest to the largest"}
-ROOM = 1.25  # of such an axis above the largest rkhs bound of a row
+ROOM = 1.25  # height of such an axis, over the largest rkhs bound of a row
 
 
 def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:

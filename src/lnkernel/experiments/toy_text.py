@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lnkernel.arch import Elementwise
-from lnkernel.experiments.activations import DEFAULT, shown
+from lnkernel.experiments.activations import DEFAULT, name_of
 from lnkernel.experiments.limit import NOISE
 from lnkernel.experiments.toy_cell import Cell
 
@@ -14,7 +14,7 @@ def title(activation: Elementwise) -> str:
     """The title of the report."""
     if activation == DEFAULT:
         return "Far outside the data: one LayerNorm is enough"
-    return f"Far outside the data: {shown(activation)} networks"
+    return f"Far outside the data: {name_of(activation)} networks"
 
 
 def summary(activation: Elementwise) -> str:
@@ -26,7 +26,7 @@ def summary(activation: Elementwise) -> str:
             "layer it stays bounded, as the theory of infinitely wide networks says it must."
         )
     return (
-        f"{shown(activation)} networks with two hidden layers are trained on 100 points of [-5, 5] and "
+        f"{name_of(activation)} networks with two hidden layers are trained on 100 points of [-5, 5] and "
         "looked at out to |x| = 10,000, without LayerNorm and with it in one layer or in all. Beside "
         "them is what the theory of infinitely wide networks says, and where it gives no bound, why."
     )

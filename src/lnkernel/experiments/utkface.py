@@ -47,7 +47,7 @@ def conduct(
 ) -> Report:
     """The experiment, as `REGISTRY["utkface"].run` calls it."""
     if images is not None and features is not None:
-        remedy = "Leave --features away to make new ones, or --images to use those that there are"
+        remedy = "Omit --features to make new ones, or --images to use those that there are"
         raise InputError("images", "either images or features of them", "both", remedy)
     faces = load(features if images is None else _features(folder, images))
     plan = FacesPlan(seeds_from(seed, seeds, 2 if quick else 10))

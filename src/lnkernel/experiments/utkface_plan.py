@@ -26,7 +26,7 @@ class FacesPlan:
         return Recipe(self.epochs * -(-points // batch), LEARNING_RATES[variant.name], batch)
 
     def note(self, backbone: str) -> str:
-        """For every row of the table."""
+        """The note for every row of the table."""
         parts = [
             f"QUICK RUN, {self.most} training faces" if self.most else "",
             f"{len(self.seeds)} of the paper's 10 seeds" if len(self.seeds) < 10 else "",

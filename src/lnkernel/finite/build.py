@@ -69,7 +69,7 @@ def network(
     Args:
         arch: the architecture, or its text.
         in_dim: dimension of the inputs.
-        width: of every hidden Dense; by default their own. The outputs stay as many as `arch` says.
+        width: the width of every hidden Dense; by default their own. `arch` says how many outputs there are.
         rngs: the source of the initial parameters, an `nnx.Rngs`, a seed or a key of `jax.random`.
         parameterization: "ntk" is $h = \frac{W_{std}}{\sqrt{n_{in}}}\, W a + b_{std}\, b$ with all
             of $W, b \sim N(0, 1)$ trained, whose tangent kernel tends to `ntk(arch)`. "standard" is

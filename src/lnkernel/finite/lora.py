@@ -33,7 +33,7 @@ def add_lora(
 
     Args:
         model: any `flax.nnx.Module`; it is not changed.
-        rank: of the adapters.
+        rank: the rank of the adapters.
         where: which of the linear layers (`nnx.Linear`, and those of twins): a path, a list of paths or
             a predicate on the path, as `wrt` of `lnkernel.tangent`; by default all.
         A_std: by default $1/\sqrt{\mathrm{rank}}$, so that the factor is 1.
@@ -64,11 +64,11 @@ def add_lora(
             f"Its linear layers are {known}",
         )
     for path, layer in chosen:
-        _replace(made, path, _adapted(layer, size, spread, source))
+        _replace(made, path, _adapt(layer, size, spread, source))
     return made
 
 
-def _adapted(layer: Any, rank: int, spread: float, rngs: nnx.Rngs) -> nnx.LoRA:
+def _adapt(layer: Any, rank: int, spread: float, rngs: nnx.Rngs) -> nnx.LoRA:
     inputs, outputs = layer.kernel.shape
     scale, _ = scales(layer)
     return nnx.LoRA(

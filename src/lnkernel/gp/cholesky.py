@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts load at their first use, so that `import lnkernel` stays quick
 
-_ROWS = 256  # of a matrix, worked on at a time where a second one must not come up
+_ROWS = 256  # rows worked on at a time, where there is no memory for a second matrix
 FEW = 4  # columns, which are faster one by one than by the methods for matrices
 
 
@@ -22,7 +22,7 @@ class Cholesky:
     """A symmetric positive definite matrix A and its factor, in one array."""
 
     both: np.ndarray  # Fortran order: L in the lower triangle, A's entries above the diagonal
-    diagonal: np.ndarray  # that of A
+    diagonal: np.ndarray  # the diagonal of A
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
@@ -71,7 +71,7 @@ class Cholesky:
         )
 
 
-def restored(factor: Cholesky) -> np.ndarray:
+def restore(factor: Cholesky) -> np.ndarray:
     """A itself, in the memory of the factor, which is gone afterwards."""
     return _restore(factor.both, factor.diagonal)
 

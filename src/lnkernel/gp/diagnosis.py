@@ -31,7 +31,7 @@ def is_resolved(factor: Cholesky) -> bool:
 
 
 def singular(gram: np.ndarray, x: np.ndarray) -> SingularGramError:
-    """The error that explains it. `gram` is used as work space."""
+    """The error that explains why the Gram matrix is singular. `gram` is used as work space."""
     diagonal = np.diagonal(gram).copy()
     zeros = np.flatnonzero(diagonal == 0)
     if zeros.size:

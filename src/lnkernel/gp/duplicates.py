@@ -23,7 +23,7 @@ def groups_of_equals(x: np.ndarray) -> list[list[int]]:
 
 
 def refuse_duplicates(data: Data, noise: Variance = 0.0) -> None:
-    """An error that names every input that occurs more than once without noise."""
+    """Refuse inputs that occur more than once without noise; the error names each of them."""
     exact = np.broadcast_to(np.equal(noise, 0), len(data.x))
     if not exact.any():
         return

@@ -56,7 +56,7 @@ class Stopped:
 
     def _solver(self, fit: Predictor) -> Solver:
         chosen = self._filter
-        return fit.solve if chosen is None else lambda b: fit.filtered(chosen, b)
+        return fit.solve if chosen is None else lambda b: fit.apply_filter(chosen, b)
 
     def _coefficients(self, fit: Predictor) -> Array:
         """φ(A) y, (n, k)."""
@@ -85,13 +85,13 @@ class Curve:
 
     def ensemble_variance(self, x: MorePoints) -> Curves:
         """The variance of the outputs at x (m, d), over random initialisations: (times, m)."""
-        return _stacked([one.ensemble_variance(x) for one in self.at])
+        return _stack([one.ensemble_variance(x) for one in self.at])
 
     def ensemble_covariance(self, x: MorePoints) -> Curves:
         """Their covariance for all pairs of the points x (m, d): (times, m, m)."""
-        return _stacked([one.ensemble_covariance(x) for one in self.at])
+        return _stack([one.ensemble_covariance(x) for one in self.at])
 
 
-def _stacked(parts: list[Array]) -> Array:
-    """Along a new first axis; NumPy's, if all parts are."""
+def _stack(parts: list[Array]) -> Array:
+    """The parts along a new first axis, as NumPy's array if all of them are NumPy's."""
     return np.stack(parts) if isinstance(parts[0], np.ndarray) else jnp.stack(parts)

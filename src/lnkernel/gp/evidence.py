@@ -41,7 +41,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(arch: Node, which: str, data: Data, noise: Variance) -> Evidence | None:
-    """None where float64 cannot tell the matrix from a singular one, or the kernel leaves its range."""
+    """The evidence; None where float64 cannot tell the matrix from a singular one, or the kernel leaves its range."""
     try:
         gram = np.asarray(Kernel(arch, (which,))(data.x))
     except (ActivationRangeError, KernelOverflowError):
@@ -55,16 +55,15 @@ def evidence(arch: Node, which: str, data: Data, noise: Variance) -> Evidence | 
     volume = factor.log_determinant() + n * math.log(2 * math.pi)
     value = -0.5 * (float((data.y * a).sum()) + k * volume)
     inverse, _ = scipy.linalg.lapack.dpotri(factor.both, lower=1, overwrite_c=1)
-    weights = 0.5 * (
-        a @ a.T - k * inverse
-    )  # right in the lower triangle, which is all that is read
-    slopes = _contracted(arch, which, data.x, weights)
+    # right in the lower triangle, which is all that is read
+    weights = 0.5 * (a @ a.T - k * inverse)
+    slopes = _contract(arch, which, data.x, weights)
     if not np.isfinite(slopes).all():
         return None
     return Evidence(value, slopes, float(np.trace(weights)))
 
 
-def _contracted(arch: Node, which: str, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _contract(arch: Node, which: str, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Σ W ∘ ∂A for every leaf; 0 for those that are structure."""
     structure, varying = dissect(arch)
     numbers = np.array([float(v) for v in varying])
@@ -77,7 +76,7 @@ def _contracted(arch: Node, which: str, x: np.ndarray, weights: np.ndarray) -> n
             for j in starts[: i // size + 1]:
                 part = np.tril(weights[i : i + size, j : j + size], 0 if i == j else size)
                 part = 2 * part if i != j else part + np.tril(part, -1)
-                rows, columns = _filled(x[i : i + size], size), _filled(x[j : j + size], size)
+                rows, columns = _fill_up(x[i : i + size], size), _fill_up(x[j : j + size], size)
                 inside = np.pad(part, [(0, size - length) for length in part.shape])
                 total += np.asarray(_slopes(structure, which, numbers, rows, columns, inside))
     out = np.zeros(len(structure.zeros))
@@ -85,8 +84,8 @@ def _contracted(arch: Node, which: str, x: np.ndarray, weights: np.ndarray) -> n
     return out
 
 
-def _filled(x: np.ndarray, size: int) -> np.ndarray:
-    """As many rows as a tile has; those that are added count with weight 0."""
+def _fill_up(x: np.ndarray, size: int) -> np.ndarray:
+    """x with as many rows as a tile has; the rows that are added count with weight 0."""
     return np.concatenate([x, np.broadcast_to(x[:1], (size - len(x), x.shape[1]))])
 
 

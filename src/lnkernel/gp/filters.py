@@ -18,7 +18,7 @@ import numpy as np
 from lnkernel.types import Array
 
 CLOSE = 1e-5  # relative distance of eigenvalues up to which the slope between them replaces the quotient
-SMALL = 1e-3  # of tλ, below which a slope is summed, because its closed form cancels
+SMALL = 1e-3  # the tλ below which a slope is summed, because its closed form cancels
 
 
 class SpectralFunction(Protocol):
@@ -40,7 +40,7 @@ class Flow:
     def weights(self, parameter: Any, values: Array) -> Array:
         xp = _namespace(values)
         with np.errstate(over="ignore"):  # a time so long that e^-λt is 0
-            return _divided(-xp.expm1(-parameter * values), values, parameter)
+            return _divide(-xp.expm1(-parameter * values), values, parameter)
 
     def slope(self, parameter: Any, values: Array) -> Array:
         t, u = parameter, parameter * values
@@ -72,7 +72,7 @@ class Descent:
         # 1 - (1 - rate)^k, each case in the form that does not cancel
         overshot = (rate > 1) & (steps % 2 == 1)
         reached = xp.where(overshot, 1 + xp.exp(logarithm), -xp.expm1(logarithm))
-        return _divided(xp.where(arrives, 1.0, reached), values, parameter * float(steps))
+        return _divide(xp.where(arrives, 1.0, reached), values, parameter * float(steps))
 
     def slope(self, parameter: Any, values: Array) -> Array:
         k, u = float(self.steps), parameter * values
@@ -153,7 +153,7 @@ def _namespace(values: Array) -> Any:
     return jnp if isinstance(values, jax.Array) else np
 
 
-def _divided(x: Array, values: Array, at_zero: Any) -> Array:
+def _divide(x: Array, values: Array, at_zero: Any) -> Array:
     xp = _namespace(values)
     zero = values == 0
     made: Array = xp.where(zero, at_zero, x / xp.where(zero, 1.0, values))

@@ -10,7 +10,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.check import Data, as_data, as_inputs
-from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.filters import Filter, symmetric_root
@@ -73,12 +73,12 @@ class Fit(Predictor):
         return self.solver.solve(b)
 
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
-        """The same without refinement, by the factor in float64."""
+        """A⁻¹ b without refinement, by the factor in float64."""
         return self.factor.solve_roughly(b)
 
-    def filtered(self, chosen: Filter, b: np.ndarray) -> np.ndarray:
+    def apply_filter(self, chosen: Filter, b: np.ndarray) -> np.ndarray:
         """φ(A) b."""
-        return self.eigen.applied(lambda values: np.asarray(chosen(values)), b)
+        return self.eigen.apply(lambda values: np.asarray(chosen(values)), b)
 
     def misfit(self) -> float:
         """yᵀ A⁻¹ y, summed over the outputs."""
@@ -184,7 +184,7 @@ def fit(
     if factor is None:
         raise singular(gram, data.x)
     if not is_resolved(factor):
-        raise singular(restored(factor), data.x)
+        raise singular(restore(factor), data.x)
     return Fit(arch, which, data, variance, factor)
 
 

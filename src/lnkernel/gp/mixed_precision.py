@@ -32,7 +32,7 @@ class SinglePrecision:
     """A symmetric positive definite matrix A, and a factor of D^-1/2 A D^-1/2 in float32."""
 
     matrix: np.ndarray  # A, of which what stands above the diagonal is read
-    diagonal: np.ndarray  # that of A, D
+    diagonal: np.ndarray  # D, the diagonal of A
     factor: np.ndarray  # in the lower triangle, Fortran order
 
     def solve(self, b: np.ndarray) -> np.ndarray:
@@ -65,7 +65,8 @@ class SinglePrecision:
         if not np.sqrt(n / _PROBES) * np.linalg.norm(left) < _CONTRACTION:
             return False
         twice = self._roughly(once / np.linalg.norm(once, axis=0))
-        smallest = 1 / np.linalg.norm(twice, axis=0).max()  # of M, from above; sharp if tiny
+        # the smallest eigenvalue of M, from above; sharp if tiny
+        smallest = 1 / np.linalg.norm(twice, axis=0).max()
         return bool(smallest > 2 * (n * EPS + KERNEL_ERROR) * n)
 
     @property
@@ -97,23 +98,23 @@ class SinglePrecision:
 
 
 def single_precision(matrix: np.ndarray) -> SinglePrecision | None:
-    """For a symmetric matrix in C order with a positive diagonal; None where float32 will not do."""
+    """The factor of a symmetric matrix in C order with a positive diagonal; None where float32 does not suffice."""
     if not FEWEST <= len(matrix) <= MOST:
         return None
     diagonal = np.diagonal(matrix).copy()
     factor, failed = scipy.linalg.lapack.spotrf(
-        _scaled(matrix, 1 / np.sqrt(diagonal)), lower=1, clean=0, overwrite_a=1
+        _scale(matrix, 1 / np.sqrt(diagonal)), lower=1, clean=0, overwrite_a=1
     )
     made = SinglePrecision(matrix, diagonal, factor)
     return made if not failed and made.is_good() else None
 
 
-def _scaled(matrix: np.ndarray, by: np.ndarray) -> np.ndarray:
+def _scale(matrix: np.ndarray, by: np.ndarray) -> np.ndarray:
     """The lower triangle of the matrix scaled to unit diagonal, in float32 and Fortran order."""
     n = len(matrix)
     out = np.empty((n, n), dtype=np.float32, order="F")
     for start in range(0, n, _ROWS):
-        rows = slice(start, start + _ROWS)  # those of the matrix, by symmetry, are our columns
+        rows = slice(start, start + _ROWS)  # by symmetry the matrix's rows are our columns
         part = matrix[rows, start:] * by[start:]
         out[start:, rows] = (part * by[rows, None]).T
     return out

@@ -70,15 +70,15 @@ class Posterior:
 
     @property
     def _fit(self) -> Fit:
-        """That of plain numbers, for what is computed with them only."""
+        """The fit of plain numbers, for what is computed with them only."""
         fit = self._seen_with()
         if not isinstance(fit, Fit):
             raise TransformationError("posterior")
         return fit
 
     def _seen_with(self, *values: object) -> Predictor:
-        """What the posterior is computed with beside these values. If JAX has put it together of plain
-        numbers, they are checked when first needed, and kept."""
+        """The fit that the posterior is computed with beside these values. If JAX has put it together from
+        plain numbers, they are checked when first needed, and kept."""
         fit = seen_with(self._held, *values)
         if isinstance(fit, Fit) and fit is not self._held:
             object.__setattr__(self, "_held", fit)
@@ -147,9 +147,9 @@ class Posterior:
         (\*shape, m, k), float64.
 
         Args:
-            key: of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
+            key: a key of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
             x: points, (m, d).
-            shape: that of the set of functions, or their number; () is one function.
+            shape: the shape of the set of functions, or their number; () is one function.
 
         >>> import jax, lnkernel as lnk
         >>> post = lnk.posterior(lnk.mlp(), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
@@ -251,11 +251,11 @@ class Posterior:
 
     def _at(self, t: Any) -> Stopped:
         if is_traced(t):
-            return self._stopped(gradient_flow(t), "at a time that is traced")
+            return self._stop(gradient_flow(t), "at a time that is traced")
         time = plain_number("t", t, "a time from 0 to infinity")
         if not time >= 0:
             raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
-        return self._stopped(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
+        return self._stop(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
 
     def after(self, steps: int, learning_rate: Number) -> Stopped:
         r"""Networks after so many steps of gradient descent on $\frac12\sum_i (f(x_i) - y_i)^2$:
@@ -278,9 +278,7 @@ class Posterior:
                 "steps", "at most 1e308 steps", came, "Infinitely many are at(math.inf)"
             )
         if is_traced(learning_rate):
-            return self._stopped(
-                gradient_descent(int(steps), learning_rate), f"after {steps} steps"
-            )
+            return self._stop(gradient_descent(int(steps), learning_rate), f"after {steps} steps")
         rate = plain_number("learning_rate", learning_rate, "a positive number")
         if not 0 < rate < math.inf:
             raise InputError(
@@ -290,7 +288,7 @@ class Posterior:
         if not is_traced(most) and rate >= most:
             raise LearningRateError(rate, float(most), len(self._fit.data.x))
         said = f"after {steps} steps of {rate}"
-        return self._stopped(gradient_descent(int(steps), rate), said)
+        return self._stop(gradient_descent(int(steps), rate), said)
 
     @property
     def max_learning_rate(self) -> float | Scalar:
@@ -303,7 +301,7 @@ class Posterior:
         """
         return 2 / self._seen_with().largest_eigenvalue()
 
-    def _stopped(self, chosen: Filter | None, said: str) -> Stopped:
+    def _stop(self, chosen: Filter | None, said: str) -> Stopped:
         return Stopped(self._seen_with(), chosen, f"{self!r} {said}")
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restored
+from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restore
 from lnkernel.gram.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
-KERNEL_ERROR = 2e-15  # of an entry of a Gram matrix, relative to the geometric mean of its ends
+KERNEL_ERROR = 2e-15  # error of an entry of a Gram matrix, relative to the root of a_ii a_jj
 DIRECT = 5000  # points up to which the eigensolver is used
 LANCZOS_TOLERANCE = 1e-8  # relative; the error that is left is measured and reported
 
@@ -28,7 +28,7 @@ class Eigen(NamedTuple):
     values: np.ndarray
     vectors: np.ndarray
 
-    def applied(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+    def apply(self, phi: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
         """phi(A) b, for a function phi of the eigenvalues and b of shape (n, k)."""
         weights = phi(self.values)[:, None]
         return np.asarray(self.vectors @ (weights * (self.vectors.T @ b)))
@@ -90,7 +90,7 @@ def smallest_eigenvalue(gram: np.ndarray | Cholesky, *, overwrite: bool = False)
         if n > DIRECT:
             return _by_lanczos(gram.both, n * EPS * gram.frobenius())
         if overwrite:
-            return _by_eigensolver(restored(gram), overwrite=True)
+            return _by_eigensolver(restore(gram), overwrite=True)
         demand_memory(n, 1, "A copy of the Gram matrix")
         return _by_eigensolver(full_copy(gram), overwrite=True)
     if len(gram) <= DIRECT:
@@ -111,7 +111,7 @@ def _by_eigensolver(gram: np.ndarray, overwrite: bool) -> Eigenvalue:
 
 
 def _by_shifted_lanczos(gram: np.ndarray) -> Eigenvalue:
-    """Lanczos after factorising, in place; of A + sI where A itself has no factor."""
+    """The smallest eigenvalue by Lanczos, after factorising A in place, or A + sI where A itself has no factor."""
     rounding = len(gram) * EPS * _frobenius(gram)
     step, shift = resolution(gram), 0.0
     while (made := cholesky_in_place(gram)) is None:
@@ -140,6 +140,6 @@ def _by_lanczos(factor: np.ndarray, rounding: float) -> Eigenvalue:
 
 
 def _frobenius(matrix: np.ndarray) -> float:
-    """LAPACK's, which does not overflow; it is at least the largest eigenvalue."""
+    """The Frobenius norm by LAPACK, which does not overflow; it is at least the largest eigenvalue."""
     columns = matrix.T if matrix.flags.c_contiguous else matrix
     return float(scipy.linalg.lapack.dlange("F", columns))

@@ -41,7 +41,7 @@ class TracedFit(Predictor):
     one_output: bool
     noise: Array | float  # () or (n,)
     made: Any  # L in the lower triangle, A's entries above the diagonal
-    made_diagonal: Any  # that of A
+    made_diagonal: Any  # the diagonal of A
     origin: Fit | None = None  # the plain numbers that these are, which factorise when needed
 
     @property
@@ -108,7 +108,7 @@ class TracedFit(Predictor):
             return jnp.asarray(self.origin.largest_eigenvalue())
         return jnp.linalg.eigvalsh(self._gram)[-1]
 
-    def filtered(self, chosen: Filter, b: Array) -> Array:
+    def apply_filter(self, chosen: Filter, b: Array) -> Array:
         """φ(A) b."""
         if self.origin is not None:  # the matrix does not vary, though the time may
             values, vectors = (jnp.asarray(part) for part in self.origin.eigen)
@@ -156,7 +156,7 @@ class TracedFit(Predictor):
         return is_traced(*held)
 
     def plain(self) -> Fit:
-        """The same of plain numbers, checked now, because no program can raise."""
+        """The fit of the plain numbers, checked now, because no program can raise."""
         if np.ndim(self.x) != 2:
             raise InputError(
                 "posterior",
@@ -187,7 +187,8 @@ def traced_fit(arch: Node, which: str, X: Points, y: Targets, noise: Noise) -> T
             "Check that X and y were loaded and filtered alike",
         )
     variance = as_traced_variances(noise, len(x))
-    gram = kernel(x, x) + variance * jnp.eye(len(x))  # of several each to its own column
+    # each of several variances goes to its own column
+    gram = kernel(x, x) + variance * jnp.eye(len(x))
     both = jnp.tril(jnp.linalg.cholesky(gram)) + jnp.triu(gram, 1)
     columns = targets if targets.ndim == 2 else targets[:, None]
     return TracedFit(

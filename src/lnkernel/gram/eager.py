@@ -14,19 +14,19 @@ import numpy as np
 from lnkernel.arch.facts import needs_compiler
 from lnkernel.gram import pairs
 from lnkernel.gram.prepared import diagonal_of
-from lnkernel.gram.program import Program, assembled, named
+from lnkernel.gram.program import Program, named, network_of
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
-MOST_DELICATE = 4096  # of a larger matrix, whose other pairs are compiled
+MOST_DELICATE = 4096  # pairs of a larger matrix, whose other pairs are compiled
 MOST_CAREFUL = 1 << 20  # coordinates that are compared at a time, with all care
 
 Out = tuple[Array, ...]
 
 
 @contextmanager
-def switched_off() -> Iterator[None]:
-    """Inside, all matrices are compiled: for tests and measurements."""
+def without_numpy() -> Iterator[None]:
+    """A scope in which all matrices are compiled, for tests and measurements."""
     global MOST, MOST_DELICATE
     usual, MOST, MOST_DELICATE = (MOST, MOST_DELICATE), 0, 0
     try:
@@ -41,20 +41,20 @@ def suits(program: Program, pairs: int) -> bool:
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:
-    """The same of delicate pairs."""
+    """Whether so many delicate pairs are computed faster than a program is compiled."""
     return pairs <= MOST_DELICATE and not needs_program(program)
 
 
 def needs_program(program: Program) -> bool:
     """Whether even few pairs are worth a compiled program."""
-    return needs_compiler(assembled(program))
+    return needs_compiler(network_of(program))
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n = len(x)
     with np.errstate(all="ignore"):
-        points = pairs.prepare(assembled(program), np.asarray(x))
+        points = pairs.prepare(network_of(program), np.asarray(x))
         ends = diagonal_of(program, points)
         rough, delicate = _quickly(program, points, points)
         out = tuple(0.5 * (matrix + matrix.T) for matrix in rough)
@@ -69,7 +69,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    arch = assembled(program)
+    arch = network_of(program)
     with np.errstate(all="ignore"):
         one, two = (pairs.prepare(arch, np.asarray(some)) for some in (x, x2))
         ends, ends2 = (diagonal_of(program, some) for some in (one, two))
@@ -83,12 +83,12 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
 def diagonal(program: Program, x: Array) -> Out:
     """The kernels of every point with itself, however many points there are."""
     with np.errstate(all="ignore"):
-        return diagonal_of(program, pairs.prepare(assembled(program), np.asarray(x)))
+        return diagonal_of(program, pairs.prepare(network_of(program), np.asarray(x)))
 
 
 def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Out, np.ndarray]:
-    """All pairs; and those that need more care."""
-    arch = assembled(program)
+    """The kernels of all pairs; and which pairs need more care."""
+    arch = network_of(program)
     first, second = (
         pairs.blocks_of_one(arch, some, np.arange(len(some.raw.live))) for some in (one, two)
     )
@@ -102,10 +102,10 @@ def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Ou
 def carefully(
     program: Program, one: pairs.Points, two: pairs.Points, rows: np.ndarray, columns: np.ndarray
 ) -> Out:
-    """The pairs with these places, with all care."""
+    """The kernels of the pairs at these places, computed with all care."""
     if not len(rows):
         return tuple(np.empty(0) for _ in program.which)
-    arch, step = assembled(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])
+    arch, step = network_of(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])
     found = []
     with np.errstate(all="ignore"):
         for k in range(0, len(rows), step):

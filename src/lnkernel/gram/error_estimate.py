@@ -15,15 +15,15 @@ from lnkernel.gram import eager, tiled
 from lnkernel.gram.program import dissect_numbers, program_for
 from lnkernel.types import Array
 
-ROUNDING = 2e-15  # of closed forms, up to SHALLOW activations; it adds up beyond
+ROUNDING = 2e-15  # the error of closed forms, up to SHALLOW activations; beyond, it adds up
 SHALLOW = 10
-SUMMED = 4e-15  # more, for every activation that is summed or integrated
-SAFETY = 4.0  # on the change that a finer resolution makes
+SUMMED = 4e-15  # is added for every activation that is summed or integrated
+SAFETY = 4.0  # times the change that a finer resolution makes
 SAMPLE = 16  # points, from the shortest to the longest
 
 
 def error_estimate(arch: Node, which: tuple[str, ...], x: Array, x2: Array) -> float:
-    """Relative to the root of the product of the diagonals. Series and integrals are computed twice for a
+    """The error relative to the root of the product of the diagonals. Series and integrals are computed twice for a
     sample of the points, the second time with twice the terms, without tables, and on panels half as long."""
     activations = sum(isinstance(layer, Elementwise) for _, layer, _ in rows_of(arch))
     rounding = ROUNDING * max(1.0, activations / SHALLOW)
@@ -62,7 +62,7 @@ def _matrices(arch: Node, which: tuple[str, ...], inputs: list[np.ndarray]) -> l
 
 
 def _distance(one: _Matrix, other: _Matrix) -> float:
-    """The largest one, by the diagonals of the other: by its own, errors of the diagonal would cancel."""
+    """The largest difference, relative to the diagonals of `other`: by its own, errors of these would cancel."""
     roots = [np.sqrt(np.where(end > 0, end, 1.0)) for end in (other.one, other.two)]
     apart = (
         np.abs(one.between - other.between) / roots[0][:, None] / roots[1],

@@ -40,13 +40,13 @@ class _OfPoints:
             demand_ntk(self.arch)
 
     def _matrices(self, x: Points, x2: MorePoints | None) -> tuple[Array, ...]:
-        """Those of all pairs, (n, m), one for each kernel."""
+        """The matrices of all pairs, (n, m), one for each kernel."""
         if is_traced(self.arch, x, x2) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
             points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
-            return self._selected(traced.matrix(self.arch, points, points2))
+            return self._select(traced.matrix(self.arch, points, points2))
         with jax.enable_x64(True):
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
@@ -64,7 +64,7 @@ class _OfPoints:
             return tuple(as_own_numpy(k) for k in out)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
-        """Room for the matrices, where they are not so small that asking takes as long as they do."""
+        """Refuse matrices that do not fit into memory; for small ones the check would take as long as they do."""
         if n * (m or n) > eager.MOST:
             demand_memory(n, len(self.which), "The kernel matrix", m)
 
@@ -87,12 +87,12 @@ class _OfPoints:
             return error_estimate(self.arch, self.which, points, points2)
 
     def _diagonals(self, x: Points) -> tuple[Array, ...]:
-        """Those of every point with itself, (n,), one for each kernel."""
+        """The kernels of every point with itself, (n,), one for each kernel."""
         if is_traced(self.arch, x) or inside_jit():
             demand_x64()
             points = as_traced_points("x", x)
             self._check(points, points)
-            return self._selected(traced.diagonal(self.arch, points))
+            return self._select(traced.diagonal(self.arch, points))
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
@@ -104,20 +104,20 @@ class _OfPoints:
 
     def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
-        dissected = self._dissected
+        dissected = self._parts
         if needs_terms and self._fixes_lengths:
-            dissected = self._dissected_for_all
+            dissected = self._parts_for_all
         elif needs_terms:
             dissected = dissect_numbers(expand(self.arch, *inputs))
         return program_for(dissected, self.which, *inputs)
 
     @cached_property
-    def _dissected(self) -> Dissected:
+    def _parts(self) -> Dissected:
         return dissect_numbers(self.arch)
 
     @cached_property
-    def _dissected_for_all(self) -> Dissected:
-        """With what its activations take for any input, where that is the same for all."""
+    def _parts_for_all(self) -> Dissected:
+        """The network with what its activations need for any input, where that is the same for all inputs."""
         return dissect_numbers(expand(self.arch, np.array([[1.0, 2.0, 4.0]])))
 
     @cached_property
@@ -141,7 +141,7 @@ class _OfPoints:
         if self._centres_input:
             check_centred(x)
 
-    def _selected(self, kernels: Kernels) -> tuple[Array, ...]:
+    def _select(self, kernels: Kernels) -> tuple[Array, ...]:
         return tuple(getattr(kernels, name) for name in self.which)
 
 

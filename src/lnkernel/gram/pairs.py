@@ -92,7 +92,7 @@ def quick(
     cosines: Points | None = None,
     by: Float64 | None = None,
 ) -> tuple[Kernels, Array]:
-    """All pairs, (n, m), as exact as `geometry.quick`; and which of them need `careful`.
+    """The kernels of all pairs, (n, m), as exact as `geometry.quick`; and which of them need `careful`.
 
     `cosines` are the products of their `units`, which are formed here if they are not given, and `by` is an
     arithmetic other than the usual one.
@@ -130,7 +130,7 @@ def blocks_of_one(arch: Node, points: Points, index: np.ndarray) -> Points:
 
 
 def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
-    """Pairs listed side by side, (k,), to the last digits."""
+    """The kernels of pairs listed side by side, (k,), to the last digits."""
     total = geometry.careful(one.raw, two.raw, False, all_live)
     if one.centred is None or two.centred is None:
         return through(arch, total, None)
@@ -138,7 +138,7 @@ def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
 
 
 def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
-    """Every point with itself, (n,)."""
+    """The kernels of every point with itself, (n,)."""
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
     kernels = through(arch, total, centred, equal=True)

@@ -14,7 +14,7 @@ import numpy as np
 from lnkernel.arch.facts import needs_compiler
 from lnkernel.evaluate.float64.per_input import Record
 from lnkernel.gram import pairs
-from lnkernel.gram.program import Program, assembled, named
+from lnkernel.gram.program import Program, named, network_of
 from lnkernel.gram.structure import assemble
 from lnkernel.types import Array
 
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
 
 def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 1)) -> Prepared:
     """The points x (n, d), for these sides of the pairs; the last one fills up the last block."""
-    arch, n = assembled(program), len(x)
+    arch, n = network_of(program), len(x)
     # NumPy's numbers, since a comparison of plain ones is a fact: the program's are not known when it is made
     by_numbers = assemble(program.structure, np.asarray(program.varying))
     with np.errstate(all="ignore"):
@@ -57,7 +57,7 @@ def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
 
 def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:
     """The kernels of every point with itself, (n,) each."""
-    arch, n = assembled(program), len(points.raw.live)
+    arch, n = network_of(program), len(points.raw.live)
     found = []
     for start in range(0, n, AT_ONCE):
         some = pairs.take(points, np.arange(start, min(start + AT_ONCE, n)))

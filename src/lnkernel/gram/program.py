@@ -17,7 +17,7 @@ class Program(NamedTuple):
 
     structure: Structure
     varying: Array  # its hyperparameters, in one array
-    which: tuple[str, ...]  # of the kernels, in the order wanted
+    which: tuple[str, ...]  # names of the kernels, in the order wanted
     all_live: bool  # whether no point is the zero vector
 
 
@@ -31,17 +31,17 @@ def dissect_numbers(arch: Node) -> Dissected:
 
 
 def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) -> Program:
-    """For these inputs (n, d), which may hold zero vectors or not."""
+    """The program for these inputs (n, d), which may hold zero vectors or not."""
     all_live = all(bool((np.asarray(x) != 0).any(axis=1).all()) for x in inputs)
     return Program(*dissected, which, all_live)
 
 
 def named(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
-    """Those of the kernels that are wanted, in this order."""
+    """The kernels that are wanted, in this order."""
     return tuple(getattr(kernels, name) for name in which)
 
 
-def assembled(program: Program) -> Node:
+def network_of(program: Program) -> Node:
     """The network again, with plain numbers as hyperparameters."""
     arch: Node = assemble(program.structure, np.asarray(program.varying).tolist())
     return arch

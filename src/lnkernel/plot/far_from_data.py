@@ -44,12 +44,12 @@ def extrapolation(
         arch: the network.
         X, y: the data, (n, 1) and (n,).
         x: points on the line, (m,) or (m, 1), in the order in which they are joined.
-        outputs: of trained networks at x, (networks, m) or (networks, m, 1), as an `Ensemble`
+        outputs: outputs of trained networks at x, (networks, m) or (networks, m, 1), as an `Ensemble`
             returns them; a band takes at least two networks.
         noise: variance of the targets' noise.
-        confidence: of the band. None is a band from the smallest to the largest output instead: of three
+        confidence: the confidence of the band. None is a band from the smallest to the largest output instead: of three
             networks no more is known, and their 95 % band is 2.5 standard deviations to each side.
-        color: of the trained networks.
+        color: the colour of the trained networks.
         ax: the matplotlib axes to draw into; the current ones by default.
 
     Returns:

@@ -12,7 +12,7 @@ from scipy import optimize, special
 from lnkernel.gp.fit import Fit
 
 Rows = Float64[np.ndarray, "n classes"]
-_COLUMNS = 1024  # of A⁻¹, worked on at a time
+_COLUMNS = 1024  # columns of A⁻¹, worked on at a time
 
 
 @dataclass(frozen=True, eq=False)

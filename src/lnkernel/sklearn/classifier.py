@@ -32,7 +32,7 @@ class NTKClassifier(ClassifierMixin, NTKEstimator):  # type: ignore[misc]  # sci
         hidden: number of hidden layers.
         norm: which of them have a LayerNorm: None, "first", "last" or "all".
         activation: an activation, its name or its text: `"gelu"`, `"LeakyRelu(0.2)"`.
-        W_std, b_std: of every Dense.
+        W_std, b_std: standard deviations of the weights and biases of every Dense.
         kernel: "ntk", all layers are trained, or "nngp", only the last is.
         noise: variance that is added to the diagonal, the only thing that ever is. The default,
             0, interpolates the data; more of it smooths.

@@ -44,7 +44,7 @@ def choose_network(arch: Architecture | None, **words: Any) -> Node:
     hidden = words["hidden"]
     whole = isinstance(hidden, Integral) and not isinstance(hidden, bool)
     return mlp(
-        hidden=int(hidden) if whole else hidden,  # that of a NumPy array is an integer, too
+        hidden=int(hidden) if whole else hidden,  # a NumPy integer counts as an integer, too
         norm=words["norm"],
         activation=as_activation(words["activation"]),
         W_std=words["W_std"],

@@ -21,7 +21,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NTKEstimator):  # type: ign
         hidden: number of hidden layers.
         norm: which of them have a LayerNorm: None, "first", "last" or "all".
         activation: an activation, its name or its text: `"gelu"`, `"LeakyRelu(0.2)"`.
-        W_std, b_std: of every Dense.
+        W_std, b_std: standard deviations of the weights and biases of every Dense.
         kernel: "ntk", all layers are trained, or "nngp", the Bayesian network.
         noise: variance of the targets' noise, the only thing ever added to the diagonal. The
             default, 0, interpolates the data.

@@ -51,7 +51,7 @@ def gradient_descent_mse_ensemble(
     r"""Predictions of infinitely wide networks trained on the squared error, by `lnkernel.posterior`.
 
     Args:
-        kernel_fn: of a network of `stax`.
+        kernel_fn: the `kernel_fn` of a network of `stax`.
         x_train, y_train: the data, (n, d) and (n, k).
         learning_rate: by which times are multiplied.
         diag_reg: added to the diagonal of the Gram matrix, times its mean.

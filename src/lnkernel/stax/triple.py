@@ -52,7 +52,7 @@ class Layer:
 
         Args:
             rng: a key of `jax.random`.
-            input_shape: that of the inputs, (n, d); n may be -1.
+            input_shape: the shape of the inputs, (n, d); n may be -1.
 
         `params` is a pytree, for `apply_fn`: float32, and float64 where JAX's 64-bit mode is on.
 

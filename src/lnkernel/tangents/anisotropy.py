@@ -47,7 +47,7 @@ class Anisotropy(NamedTuple):
 
     Attributes:
         values: |G v|² of each: (r,), float64.
-        directions: of length 1: (r, ...), each of the shape of the input.
+        directions: unit vectors, (r, ...), each of the shape of the input.
         residuals: |GᵀG v − value v| of each.
     """
 

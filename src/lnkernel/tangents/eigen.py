@@ -127,7 +127,7 @@ def _lanczos(
 def _nystrom(
     tangent: Differential, x: np.ndarray, k: int, outputs: str, each: int, m: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""From m of the n inputs: $\lambda \approx \frac nm \lambda_m$, $u \propto K_{nm} u_m$."""
+    r"""The pairs from m of the n inputs: $\lambda \approx \frac nm \lambda_m$, $u \propto K_{nm} u_m$."""
     n, chosen = len(x), positive_integer("landmarks", m)
     if not k <= chosen * each or chosen > n:
         raise InputError(

@@ -55,7 +55,7 @@ class NystromLaplace(Laplace):
 
 @dataclass(frozen=True)
 class OneOutput:
-    """The model with the number of one output behind each input, which is what it gives."""
+    """The model as a function of inputs that end in the number of an output: it gives that output."""
 
     apply: Apply
     shape: tuple[int, ...]
@@ -162,7 +162,7 @@ def draw_rows(
     (True, (2,))
     """
     rng = np.random.default_rng(seed)
-    return _balanced(y, m, rng), rng.integers(k, size=m)
+    return _draw_balanced(y, m, rng), rng.integers(k, size=m)
 
 
 def _single_output(tangent: Differential, shape: tuple[int, ...]) -> Differential:
@@ -172,7 +172,7 @@ def _single_output(tangent: Differential, shape: tuple[int, ...]) -> Differentia
     return replace(tangent, _model=model._replace(function=function, structured=False, joint=None))
 
 
-def _balanced(y: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_balanced(y: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     """m of the inputs; of classes as equally many as there are of each."""
     if not 1 <= m <= len(y):
         raise InputError("subsample", f"from 1 to {len(y)} inputs", repr(m), "Take fewer inputs")

@@ -25,7 +25,7 @@ class Function:
     """A network's output at one input, as a function of the chosen parameters."""
 
     apply: Apply  # hashable: it is the key of the compiled programs
-    params: Any  # those that the derivatives are taken in
+    params: Any  # the parameters that the derivatives are taken in
     rest: Any  # all other variables
     outputs: int
 

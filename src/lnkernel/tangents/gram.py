@@ -108,7 +108,7 @@ def gram(
 def diagonal(
     function: Function, way: Way, x: np.ndarray
 ) -> Float[np.ndarray, " n"] | Float[np.ndarray, "n k k"]:
-    """Every input with itself."""
+    """The kernel of every input with itself."""
     size = _tile_size(function, way, x)
     made = [
         np.asarray(_own(function, way, _tile(x, start, size))) for start in range(0, len(x), size)
@@ -183,7 +183,7 @@ def _along_rows(function: Function, way: Way, jacobian: list[Piece], x2: Array) 
 
 @partial(jax.jit, static_argnames="way")
 def _own(function: Function, way: Way, x: Array) -> Array:
-    """Every input with itself: (n,) or (n, k, k)."""
+    """The kernel of every input with itself: (n,) or (n, k, k)."""
 
     def one(point: Array) -> Array:
         made = _product(function, way, _jacobian(function, way, point[None]), point[None])[0]

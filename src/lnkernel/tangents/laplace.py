@@ -58,7 +58,7 @@ class Laplace(ABC):
     def covariance(
         self, x: MoreInputs, *, full: bool = False
     ) -> Float64[np.ndarray, "m k k"] | Float64[np.ndarray, "m k m k"]:
-        """Of the outputs at each input, (m, k, k); with `full` between all inputs, (m, k, m, k)."""
+        """The covariance of the outputs at each input, (m, k, k); with `full` between all inputs, (m, k, m, k)."""
         with self._tangent.open(("x", x)) as (function, (points,)):
             k = function.outputs
         if full:
@@ -79,7 +79,7 @@ class Laplace(ABC):
         Args:
             x: inputs, (m, ...).
             samples: how many, the same standard normal ones for every input.
-            key: of `jax.random`; by default `jax.random.key(0)`.
+            key: a key of `jax.random`; by default `jax.random.key(0)`.
         """
         if not isinstance(self._likelihood, Categorical):
             raise InputError(
@@ -95,7 +95,7 @@ class Laplace(ABC):
 
     @abstractmethod
     def _covariance(self, x: np.ndarray, k: int, *, full: bool) -> np.ndarray:
-        """(m, k, k) or (m, k, m, k)."""
+        """The covariance, (m, k, k) or (m, k, m, k)."""
 
     def _inputs_at_a_time(self, k: int) -> int:
         return max(1, ROWS // k**2)

@@ -126,7 +126,7 @@ def softmax_mean(
 
 
 def as_likelihood(likelihood: Any, noise: Any) -> Likelihood:
-    """The one that the name says."""
+    """The likelihood of this name."""
     variance = as_number(noise)
     if variance is None or not 0 < variance < math.inf:
         raise InputError("noise", "a positive variance", repr(noise), "Square a deviation")

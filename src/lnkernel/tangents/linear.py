@@ -33,7 +33,7 @@ class Linearized:
     with_start: bool
 
     def __call__(self, params: Tree, x: Inputs) -> PerInput | Float[Array, "n ..."]:
-        """At these parameters, the chosen ones or all of the model's: (n,), or (n, k)."""
+        """The model at these parameters, the chosen ones or all of the model's: (n,), or (n, k)."""
         start = self._tangent.params
         chosen = self._tangent.chosen(params)
         if is_traced(chosen, x) or inside_jit():

@@ -36,7 +36,7 @@ ToEigenvalues = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A tangent, inputs, what is missing to their targets, and the weight of the ridge term."""
+    """A tangent, inputs, what the model lacks to reach their targets, and the weight of the ridge term."""
 
     tangent: Differential
     x: np.ndarray
@@ -51,7 +51,7 @@ class Problem:
 
     @cached_property
     def eigen(self) -> Eigen:
-        """Of A = K + λ."""
+        """The eigenvalues and eigenvectors of A = K + λ."""
         values, vectors = scipy.linalg.eigh(self.kernel, driver="evd", check_finite=False)
         return Eigen(values + self.strength, vectors)
 
@@ -83,7 +83,7 @@ class Problem:
 
     def apply(self, to_eigenvalues: ToEigenvalues) -> Float64[np.ndarray, "n k"]:
         """φ(A) (y − f(X))."""
-        made = self.eigen.applied(
+        made = self.eigen.apply(
             lambda values: np.asarray(to_eigenvalues(values)), self.residual.reshape(-1, 1)
         )
         return made.reshape(self.residual.shape)
@@ -143,7 +143,7 @@ class Ridge(FineTuned):
     """Fine-tuning to convergence, linearized, and stopped before; `Tangent.ridge` makes it."""
 
     def at(self, t: float) -> FineTuned:
-        """After gradient flow on the loss for a time t, from 0 (untrained) to infinity (converged)."""
+        """The model after gradient flow on the loss for a time t, from 0 (untrained) to infinity (converged)."""
         time = as_number(t)
         if time is None or not time >= 0:
             raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
@@ -152,7 +152,7 @@ class Ridge(FineTuned):
         return FineTuned(self._problem, gradient_flow(time), f"Flow for a time {time:g}")
 
     def after(self, steps: int, learning_rate: Number) -> FineTuned:
-        """After so many steps of gradient descent on the loss, below `max_learning_rate`."""
+        """The model after so many steps of gradient descent on the loss, below `max_learning_rate`."""
         if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 0:
             raise InputError("steps", "an integer, at least 0", repr(steps), "Count whole steps")
         rate = as_number(learning_rate)

@@ -10,7 +10,7 @@ from flax import nnx
 
 from lnkernel.errors import InputError
 
-Path = tuple[Any, ...]  # of keys of dicts, places in lists, names of attributes
+Path = tuple[Any, ...]  # keys of dicts, places in lists, names of attributes
 Choice = Callable[[Path, Any], bool]
 Wrt = Any  # a filter of NNX, a predicate on the path, a path, or a list of paths
 

@@ -68,7 +68,7 @@ class Tangent(Differential):
             outputs: "full" has a row for every input and output, "mean" one for every input, of the
                 mean of $K_{oo}$ over the outputs.
             landmarks: the number of inputs for "nystrom".
-            seed: of the start of Lanczos, and of the choice of inputs.
+            seed: for the start of Lanczos and the choice of inputs.
 
         >>> import numpy as np, lnkernel as lnk
         >>> x = np.linspace(-1, 1, 6)[:, None]
@@ -121,7 +121,7 @@ class Tangent(Differential):
         Args:
             X: inputs, (n, ...).
             y: targets, (n,) or, for k outputs, (n, k).
-            strength: of the ridge term; nothing else is added to K.
+            strength: the weight of the ridge term; nothing else is added to K.
 
         >>> import jax.numpy as jnp, lnkernel as lnk
         >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([0.0, 0.0]))
@@ -166,10 +166,10 @@ class Tangent(Differential):
             subsample: for ELLA the number of training inputs that the directions come from, one output
                 each; by default ten for every direction, as far as there are so many.
             noise: the variance of the targets, for "gaussian".
-            prior_mean: of every parameter.
+            prior_mean: the prior mean of every parameter.
             validation: inputs and targets that tell ELLA when to stop taking in training inputs:
                 every `check_every` of them, and where −log p is least.
-            seed: of the choice and the order of the inputs.
+            seed: for the choice and the order of the inputs.
 
         >>> import numpy as np, lnkernel as lnk
         >>> x = np.linspace(-1, 1, 8)[:, None]

@@ -26,7 +26,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
-from lnkernel.bounds.certified.description import described, rebuilt
+from lnkernel.bounds.certified.description import describe, rebuild
 from lnkernel.bounds.certified.enclosures import RTOL, checked_points, sup_diagonal_enclosure
 from lnkernel.bounds.certified.spectrum import (
     EnclosedGram,
@@ -61,10 +61,10 @@ class Certificate:
             is $\sqrt{y^T\Theta^{-1}y}$.
         rkhs_upper: $\sqrt{C\,a^T\Theta a}$ is at most this, and so is |f(x)|, for every x.
         sharp_upper: $\max|y|\sqrt{C n/\lambda_{min}}$ is at most this.
-        n, max_abs_y: of the data.
+        n, max_abs_y: the number of points, and the largest |y|.
         rtol: how closely C was to be enclosed.
         made_with: the versions that made it.
-        digest: of all the others, as they were when it was made.
+        digest: a hash of all the others, as they were when it was made.
 
     >>> import lnkernel as lnk
     >>> b = lnk.bound(lnk.mlp(norm="first"), [[1.0], [-1.0]], [1.0, 1.0], certify=True)
@@ -159,7 +159,7 @@ class Certificate:
             "statement": "for every x: |Theta(x, X) (Theta(X, X) + noise)^-1 y| <= rkhs_upper <= sharp_upper",
             "method": "C: bisection in ball arithmetic; lambda_min: Cholesky factorisation with "
             "rigorous rounding errors (Rump 2006), or balls; norm: residual bound",
-            "architecture": described(self.arch),
+            "architecture": describe(self.arch),
             "architecture in words": repr(self.arch),
             "X": [[float(t).hex() for t in row] for row in self.X],
             "y": [[float(t).hex() for t in row] for row in self.y],
@@ -262,7 +262,7 @@ def _from_content(data: Any) -> Certificate:
         name: np.array([[float.fromhex(t) for t in row] for row in data[name]]) for name in "Xy"
     }
     made = Certificate(
-        arch=rebuilt(data["architecture"]),
+        arch=rebuild(data["architecture"]),
         X=np.asarray(as_points("X", rows["X"])),
         y=np.asarray(as_points("y", rows["y"])),
         noise=as_variances([float.fromhex(t) for t in data["noise"]], len(data["noise"])),

@@ -11,11 +11,11 @@ from lnkernel.arch.registry import LAYERS
 from lnkernel.errors import CertificateError, LnkernelError
 
 
-def described(arch: Node) -> dict[str, Any]:
+def describe(arch: Node) -> dict[str, Any]:
     """The architecture as plain data; floats are written in hexadecimal, which is exact.
 
     >>> import lnkernel as lnk
-    >>> described(lnk.Dense(8, W_std=1.5))
+    >>> describe(lnk.Dense(8, W_std=1.5))
     {'layer': 'Dense', 'width': 8, 'W_std': '0x1.8000000000000p+0', 'b_std': '0x0.0p+0'}
     """
     return {
@@ -26,12 +26,12 @@ def described(arch: Node) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [described(part) if isinstance(part, Node) else _plain(part) for part in value]
+        return [describe(part) if isinstance(part, Node) else _plain(part) for part in value]
     return value if isinstance(value, bool | int) else float(value).hex()
 
 
-def rebuilt(data: Any) -> Node:
-    """The architecture that `described` has written down, checked as a network."""
+def rebuild(data: Any) -> Node:
+    """The architecture that `describe` has written down, checked as a network."""
     try:
         return check_network(_read(data))
     except (

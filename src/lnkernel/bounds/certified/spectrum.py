@@ -76,9 +76,9 @@ class EnclosedGram:
 
     @cached_property
     def balls(self) -> np.ndarray:
-        """A, likewise."""
+        """A, (n, n) balls of MANY_BITS bits, for small n."""
         with working_precision(MANY_BITS):
-            return _shifted(self.own_balls, -_as_balls(self.noise))
+            return _shift(self.own_balls, -_as_balls(self.noise))
 
     @property
     def least_noise(self) -> float:
@@ -101,7 +101,7 @@ def _factorised_floor(gram: EnclosedGram) -> float:
     guess = float(linalg.eigvalsh(middle, subset_by_index=[0, 0])[0]) if finite else 0.0
     loss = _loss(gram, 0.0) if finite else math.inf
     enough = 4 if len(middle) > FEW_BALLS else 1e5
-    if guess > enough * loss and is_above(gram, floor := _rounded(guess - 1.5 * loss)):
+    if guess > enough * loss and is_above(gram, floor := _round_down(guess - 1.5 * loss)):
         return floor
     if len(middle) > MOST_BALLS:
         raise CertificateError(
@@ -126,10 +126,10 @@ def is_above(gram: EnclosedGram, claim: float) -> bool:
     if len(gram.x) > MOST_BALLS:
         return False
     with working_precision(MANY_BITS):
-        return _ldl(_shifted(gram.balls, arb(claim))) is not None
+        return _ldl(_shift(gram.balls, arb(claim))) is not None
 
 
-def _rounded(x: float) -> float:
+def _round_down(x: float) -> float:
     """A little less, with fewer digits, so that another machine's rounding proves it as well."""
     return x * (1 - 2.0**-40)
 
@@ -164,7 +164,7 @@ def _as_balls(values: np.ndarray) -> np.ndarray:
     return np.array([arb(float(t)) for t in values], dtype=object)
 
 
-def _shifted(matrix: np.ndarray, shift: arb | np.ndarray) -> np.ndarray:
+def _shift(matrix: np.ndarray, shift: arb | np.ndarray) -> np.ndarray:
     out = matrix.copy()
     np.fill_diagonal(out, matrix.diagonal() - shift)
     return out
@@ -215,7 +215,7 @@ def _floor_in_balls(gram: EnclosedGram) -> float:
         guess = 1 / sum(vector * _solve(factors, vector))
         for slack in (1e-9, 1e-6, 1e-3, 0.1, 0.5):
             claim = down(guess * (1 - slack))
-            if claim > 0 and _ldl(_shifted(gram.balls, arb(claim))) is not None:
+            if claim > 0 and _ldl(_shift(gram.balls, arb(claim))) is not None:
                 return claim
     raise CertificateError(
         "no lower bound of the smallest eigenvalue of Θ(X, X) could be proved",
@@ -258,7 +258,7 @@ def _one_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
     if len(y) <= MOST_BALLS and _is_coarse(best, gram, floor):
         best = _smaller(_ceiling_in_balls(gram, plain), best)
     with working_precision(BITS):
-        # of the targets that were cut at the end of float64's range, |A^-1 rho| as above
+        # what the targets lost at the end of float64's range counts as |A^-1 rho| does above
         slack = arb(lost) * len(y) / arb(floor).sqrt()
         return up((best + slack) * arb(2) ** power)
 
@@ -273,7 +273,7 @@ def _ceiling_in_balls(gram: EnclosedGram, y: np.ndarray) -> arb:
 
 
 def _root(square: arb) -> arb:
-    """That of the largest number of the ball, which is at least 0."""
+    """The square root of the largest number of the ball, which is at least 0."""
     above = square.upper()
     return above.sqrt() if above > 0 else arb(0)
 

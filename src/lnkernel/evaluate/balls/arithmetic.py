@@ -99,7 +99,7 @@ def _both_sides(truth: Any) -> Truth:
 
 
 def _sqrt_one(x: arb) -> arb:
-    """Of a number that is not negative, though its ball may reach below zero."""
+    """The square root of a number that is not negative, though its ball may reach below zero."""
     return x.sqrt() if x >= 0 else x.nonnegative_part().sqrt()
 
 

@@ -29,7 +29,7 @@ _sharper = elementwise(lambda x, y: x if x.is_finite() and x.rad() <= y.rad() el
 @expectations.register(Balls)
 @expectations.register(Ray)
 def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
-    """Where there is a closed form."""
+    """The dual of an activation that has a closed form; others are refused."""
     form = form_of(layer, num)
     if form is None:
         return expectations.dispatch(object)(num, layer, cov, terms)
@@ -96,7 +96,7 @@ def _(num: Ray, sine: Any, cosine: Any) -> Any:
 def _(num: Ray, sine: Any, cosine: Any) -> Any:
     if is_zero(sine):
         return arb(1)
-    flat = num.lifted(sine).flat()
+    flat = num.lift(sine).flat()
     return OnRay(_jet(flat, _arcsine_factor, _arcsine_factor_slope), NONE, NONE, num.box)
 
 
@@ -119,7 +119,7 @@ def _(num: Ray, x: Any) -> Any:
 def _(num: Ray, x: Any) -> Any:
     if is_zero(x):
         return arb(1)
-    flat = num.lifted(x).flat()
+    flat = num.lift(x).flat()
     made = _jet(flat, lambda v: (-v).exp(), lambda v: -((-v).exp()))
     return OnRay(made, NONE, NONE, num.box)
 
@@ -129,7 +129,7 @@ def _with_factor(
 ) -> Any:
     if is_zero(x):
         return ZERO
-    x = num.lifted(x)
+    x = num.lift(x)
     return x * OnRay(_jet(x.flat(), factor, slope), NONE, NONE, num.box)
 
 

@@ -34,7 +34,7 @@ from lnkernel.evaluate.balls.numbers import (
     working_precision,
 )
 
-WIDEST = 0.51  # of m, for the power series: a little beyond a right angle
+WIDEST = 0.51  # the largest m for the power series: a little beyond a right angle
 STEEP = 0.02  # distance of s from an integer below which the connection formula cancels too much
 
 
@@ -63,7 +63,7 @@ def expectation(degree: float, bits: int) -> Callable[[arb], tuple[arb, arb]]:
     def at(m: arb) -> tuple[arb, arb]:
         if not (m > 0 and m <= WIDEST):
             return _by_ends(degree, m, bits)
-        value = elementary(m) if elementary and m > MODERATE else power(m) * _evaluated(far, m)
+        value = elementary(m) if elementary and m > MODERATE else power(m) * _evaluate(far, m)
         return value, (_general(degree, m, bits)[1] if steep else gap(m, value))
 
     return at
@@ -123,7 +123,7 @@ def _bands(terms: Callable[[int], list[arb]], start: int, bits: int) -> tuple[Se
     return tuple(bands)
 
 
-def _evaluated(bands: tuple[Series, ...], m: arb) -> arb:
+def _evaluate(bands: tuple[Series, ...], m: arb) -> arb:
     series = bands[0]
     for narrower in bands[1:]:
         if not m <= narrower.end:
@@ -183,7 +183,7 @@ def _branched_gap(degree: float, bits: int) -> Callable[[arb, arb], arb]:
 
         bands = _bands(terms, top, bits + GUARD)
         sine = 1 / s.sin_pi()
-    return lambda m, far: m * _evaluated(bands, m) + far * sine
+    return lambda m, far: m * _evaluate(bands, m) + far * sine
 
 
 @lru_cache(maxsize=64)
@@ -207,7 +207,7 @@ def _logarithmic_gap(N: int, bits: int) -> Callable[[arb, arb], arb]:
 
         bands = _bands(terms, N + 1, bits + GUARD)
         factor = sign / arb.pi()
-    return lambda m, far: m * _evaluated(bands, m) + factor * m.log() * far
+    return lambda m, far: m * _evaluate(bands, m) + factor * m.log() * far
 
 
 # ---------------------------------------------------------------- any ball, by its ends

@@ -54,27 +54,27 @@ class BallArray(np.ndarray):
     """
 
     def __lt__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.less, np.greater_equal, self, other)
+        return _truth_of(np.less, np.greater_equal, self, other)
 
     def __le__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.less_equal, np.greater, self, other)
+        return _truth_of(np.less_equal, np.greater, self, other)
 
     def __gt__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.greater, np.less_equal, self, other)
+        return _truth_of(np.greater, np.less_equal, self, other)
 
     def __ge__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.greater_equal, np.less, self, other)
+        return _truth_of(np.greater_equal, np.less, self, other)
 
     def __eq__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.equal, np.not_equal, self, other)
+        return _truth_of(np.equal, np.not_equal, self, other)
 
     def __ne__(self, other: Any) -> Truth:  # type: ignore[override]
-        return _compared(np.not_equal, np.equal, self, other)
+        return _truth_of(np.not_equal, np.equal, self, other)
 
     __hash__ = None
 
 
-def _compared(yes: Any, no: Any, one: Any, two: Any) -> Truth:
+def _truth_of(yes: Any, no: Any, one: Any, two: Any) -> Truth:
     """arb's comparisons are true only where they hold for every number of both balls."""
     one, two = np.asarray(one), np.asarray(two)
     return Truth(yes(one, two).astype(bool), no(one, two).astype(bool))

@@ -142,7 +142,7 @@ class OnRay:
         j, k = (power if power is NONE else -power for power in (self.j, self.k))
         return OnRay(self.v.inverse(), j, k, self.box)
 
-    def lifted(self, x: Any) -> OnRay:
+    def lift(self, x: Any) -> OnRay:
         if isinstance(x, OnRay):
             return x
         return OnRay(Jet(balls(x), arb(0)), NONE, NONE, self.box)
@@ -160,7 +160,7 @@ class OnRay:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self * self.lifted(other).inverse()
+        return self * self.lift(other).inverse()
 
     def __rtruediv__(self, other: Any) -> Any:
         return self.inverse() * other
@@ -168,8 +168,8 @@ class OnRay:
     def __add__(self, other: Any) -> Any:
         if is_zero(other):
             return self
-        other = self.lifted(other)
-        one, two, j, k = aligned(self, other)
+        other = self.lift(other)
+        one, two, j, k = align(self, other)
         v = self.v if one is None else self.v * one
         return OnRay(v + (other.v if two is None else other.v * two), j, k, self.box)
 
@@ -227,7 +227,7 @@ def difference(one: Fraction, two: Fraction) -> Fraction:
     return NONE if one is two else (one - two) or NONE
 
 
-def aligned(one: OnRay, two: OnRay) -> tuple[Jet | None, Jet | None, Fraction, Fraction]:
+def align(one: OnRay, two: OnRay) -> tuple[Jet | None, Jet | None, Fraction, Fraction]:
     """What the v of each is multiplied by to have common powers j and k; None for 1."""
     if one.j is two.j and one.k is two.k:
         return None, None, one.j, one.k

@@ -24,7 +24,7 @@ from lnkernel.evaluate.balls.on_ray import (
     Box,
     Jet,
     OnRay,
-    aligned,
+    align,
     difference,
     is_zero,
 )
@@ -45,14 +45,14 @@ class Ray(BallOperations):
         r"""$|x|^2/d = \tau/(1-\tau)$."""
         return OnRay(Jet(arb(1), arb(0)), Fraction(1), Fraction(1), self.box)
 
-    def lifted(self, x: Any) -> OnRay:
+    def lift(self, x: Any) -> OnRay:
         """A constant as a number on the ray."""
-        return self.square.lifted(x)
+        return self.square.lift(x)
 
     def sqrt(self, x: Any) -> Any:
         if is_zero(x):
             return ZERO
-        x = self.lifted(x)  # also a constant: a plain ball would make a ball of an exact zero
+        x = self.lift(x)  # also a constant: a plain ball would make a ball of an exact zero
         j, k = (power if power is NONE else power / 2 for power in (x.j, x.k))
         if x.v.value > 0:
             root = x.v.value.sqrt()
@@ -90,8 +90,8 @@ class Ray(BallOperations):
 
     def _share(self, x: Any, y: Any) -> Any:
         """x/(x + y) of positive numbers, with y/x in it once."""
-        x, y = self.lifted(x), self.lifted(y)
-        one, two, j, k = aligned(x, y)
+        x, y = self.lift(x), self.lift(y)
+        one, two, j, k = align(x, y)
         ratio = y.v * x.v.inverse()
         below = (ONE if one is None else one) + (ratio if two is None else ratio * two)
         j, k = difference(x.j, j), difference(x.k, k)
@@ -100,7 +100,7 @@ class Ray(BallOperations):
     def divide(self, x: Any, y: Any) -> Any:
         if is_zero(x):
             return ZERO
-        return self.lifted(x) / y
+        return self.lift(x) / y
 
     def powered_difference(self, e: Any, degree: float, first: Any, second: Any) -> Any:
         return ZERO
@@ -116,7 +116,7 @@ class Ray(BallOperations):
             return yes if condition else no
         if condition.yes or condition.no:
             return yes if condition.yes else no
-        one, two = (self.lifted(x).flat() for x in (yes, no))
+        one, two = (self.lift(x).flat() for x in (yes, no))
         union = Jet(one.value.union(two.value), one.slope.union(two.slope))
         return OnRay(union, NONE, NONE, self.box)
 
@@ -144,4 +144,4 @@ def diagonal(network: Any, box: Box, bits: int) -> OnRay:
     length = Length(num.square)
     cov = Covariance(length, length, ZERO, 1.0, 1.0, ZERO)
     theta = rule(network, at_input(cov, cov), num).kernels(num).ntk
-    return num.lifted(theta)
+    return num.lift(theta)

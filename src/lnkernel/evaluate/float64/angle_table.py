@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from lnkernel.calculus.quadrature import Table
 
-END = 0.5**0.5  # of the range of sqrt(m)
+END = 0.5**0.5  # the end of the range of sqrt(m)
 BLOCK = 8  # coefficients in one step of a loop: numbers of pairs are read and written once for all
 
 
@@ -33,8 +33,8 @@ class Found(NamedTuple):
 
 
 def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) -> Found:
-    """For all pairs with these angles. The rows of the table: the gaps over m, the slopes and the numbers
-    `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
+    """The expectations of all pairs with these angles. The rows of the table are the gaps over m, the slopes and
+    the numbers `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
     *rows, (mean, even, odd) = table
     acute = w <= z
     m = jnp.where(acute, w, z)

@@ -63,8 +63,8 @@ def _of_clip(low: Any, high: Any, length: Array) -> Moments:
 
 
 def _ends(left: Array, right: Array) -> tuple[Array, Array]:
-    """Of the part of the interval that float64 can tell from nothing. If 0 lies outside, that is all beyond the
-    nearer end at which the density is not much smaller than there."""
+    """The ends of the part of the interval in which float64 can tell the density from nothing. If 0 lies outside,
+    that is the part beyond the nearer end where the density is not much smaller than at that end."""
     xp = namespace.of(left, right)
     left, right = (xp.clip(end, -NOTHING_LEFT, NOTHING_LEFT) for end in (left, right))
     nearest = xp.maximum(0.0, xp.maximum(left, -right))

@@ -80,7 +80,7 @@ class _Slot(NamedTuple):
 def _loop(blocks: list[Layers], state: State, num: Arithmetic) -> State | None:
     """All blocks by one loop; None where the state's form changes from block to block."""
     arrays: list[Any] = []
-    form = _taken_out(state, arrays)
+    form = _take_out(state, arrays)
     hyperparameters = [jax.tree.leaves(block) for block in blocks]
     _, tree = jax.tree.flatten(blocks[0])
     varying = [not known_zero(leaf) for leaf in hyperparameters[0]]
@@ -94,7 +94,7 @@ def _loop(blocks: list[Layers], state: State, num: Arithmetic) -> State | None:
         rest = iter(values)
         block = jax.tree.unflatten(tree, [next(rest) if varies else 0.0 for varies in varying])
         after: list[Any] = []
-        return _taken_out(rule(Serial(block), _put_back(form, arrays), num), after), after
+        return _take_out(rule(Serial(block), _put_back(form, arrays), num), after), after
 
     settled = False
 
@@ -109,7 +109,7 @@ def _loop(blocks: list[Layers], state: State, num: Arithmetic) -> State | None:
     return _put_back(form, final)
 
 
-def _taken_out(part: Any, arrays: list[Any]) -> Any:
+def _take_out(part: Any, arrays: list[Any]) -> Any:
     """`part` with a slot for every array; the arrays, each once, go into the list."""
     if isinstance(part, jax.Array):
         for number, known in enumerate(arrays):
@@ -119,9 +119,9 @@ def _taken_out(part: Any, arrays: list[Any]) -> Any:
         return _Slot(len(arrays) - 1, part.shape)
     if dataclasses.is_dataclass(part):
         fields = dataclasses.fields(part)
-        return type(part), tuple(_taken_out(getattr(part, f.name), arrays) for f in fields)
+        return type(part), tuple(_take_out(getattr(part, f.name), arrays) for f in fields)
     if isinstance(part, tuple):
-        return type(part), tuple(_taken_out(item, arrays) for item in part)
+        return type(part), tuple(_take_out(item, arrays) for item in part)
     return part
 
 

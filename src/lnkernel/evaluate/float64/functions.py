@@ -204,7 +204,7 @@ def normal_below(u: Array) -> Array:
 
 
 def density(u: Array) -> Array:
-    """That of a unit Gaussian."""
+    """The density of a unit Gaussian."""
     return namespace.of(u).exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
 
 

@@ -53,24 +53,24 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
     """
     xp = namespace.of(x)
     _, exponent = xp.frexp(constant(xp.max(xp.abs(x), axis=1)))
-    scaled = _shifted(xp.asarray(x), -exponent[:, None])
+    scaled = _shift(xp.asarray(x), -exponent[:, None])
     y = centred(scaled) if centre else scaled
     square = _square_sum(y) if with_range else as_precise(xp.sum(y * y, axis=1))
     live = square.high > 0
     norm = xp.where(live, square.root(), 1.0)
     unit = xp.where(live[:, None], y / norm[:, None], 0.0)
-    length = _shifted(xp.where(live, norm, 0.0), exponent)
+    length = _shift(xp.where(live, norm, 0.0), exponent)
     # a loop over pairs then reads one coordinate of all points in the order of memory
-    spread = _filled_up(0.5 * unit.T) if x.shape[1] <= WRITTEN_OUT else None
-    mean_square = _divided(square, x.shape[1])
+    spread = _fill_up(0.5 * unit.T) if x.shape[1] <= WRITTEN_OUT else None
+    mean_square = _divide(square, x.shape[1])
     if with_range:
         mean_square = replace(mean_square, exponent=2 * exponent.astype(np.int64))
     else:
-        mean_square = as_precise(_shifted(mean_square.high, 2 * exponent))
+        mean_square = as_precise(_shift(mean_square.high, 2 * exponent))
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
 
 
-def _filled_up(spread: AnyArray) -> AnyArray:
+def _fill_up(spread: AnyArray) -> AnyArray:
     wanted = next(d for d in FILLED_UP if d >= len(spread))
     return namespace.of(spread).pad(spread, ((0, wanted - len(spread)), (0, 0)))
 
@@ -105,7 +105,7 @@ def delicate_below(dimension: int) -> float:
 def quick(
     one: Inputs, two: Inputs, all_live: bool, with_difference: bool, cosine: Array | None = None
 ) -> tuple[Covariance, Array]:
-    """All pairs, (n, m); and for which of them `careful` must be asked.
+    """The covariances of all pairs, (n, m); and for which of them `careful` must be asked.
 
     Where the dimensions are many, `cosine` may be given: the products of all unit vectors.
 
@@ -136,7 +136,7 @@ def quick(
     delicate = (w < limit) | (z < limit)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
-    return _assembled(one, two, w, z, e, all_live), delicate
+    return _covariances_of_all(one, two, w, z, e, all_live), delicate
 
 
 def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
@@ -151,17 +151,17 @@ def _chain(pairs: list[tuple[Array, Array]]) -> Array:
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:
-    """Pairs of vectors listed side by side, (k, d) each, with all care."""
+    """The covariances of pairs of vectors listed side by side, (k, d) each, computed with all care."""
     w, z, e = _compare(one, two, centre)
     first, second = (Length(x.square, x.live) for x in (one, two))
     return _covariance(first, second, w, z, e, all_live)
 
 
 def careful_matrix(one: Inputs, two: Inputs, centre: bool) -> Covariance:
-    """All pairs, (n, m), with all care."""
+    """The covariances of all pairs, (n, m), computed with all care."""
     rows = jax.tree.map(lambda part: part[:, None], _without_spread(one))
     columns = jax.tree.map(lambda part: part[None, :], _without_spread(two))
-    return _assembled(one, two, *_compare(rows, columns, centre), all_live=False)
+    return _covariances_of_all(one, two, *_compare(rows, columns, centre), all_live=False)
 
 
 def _without_spread(inputs: Inputs) -> Inputs:
@@ -200,7 +200,7 @@ def _compare(one: Inputs, two: Inputs, centre: bool) -> tuple[Array, Array, Arra
     return w, z, xp.where(use, -growth / (stretch * stretch), apart)
 
 
-def _assembled(
+def _covariances_of_all(
     one: Inputs, two: Inputs, w: Array, z: Array, e: Array | None, all_live: bool
 ) -> Covariance:
     """The covariances of all pairs, (n, m), from their angles."""
@@ -225,7 +225,7 @@ def _covariance(
 
 
 def itself(inputs: Inputs, all_live: bool) -> Covariance:
-    """Every input with itself, (n,)."""
+    """The covariance of every input with itself, (n,)."""
     length = Length(inputs.square) if all_live else Length(inputs.square, inputs.live)
     zero = namespace.of(inputs.length).zeros_like(inputs.length)
     return Covariance(length, length, zero, zero + 1, zero + 1, zero)
@@ -246,13 +246,13 @@ def _every_second(x: Precise, start: int) -> Precise:
     return jax.tree.map(lambda v: v[:, start::2], x)
 
 
-def _divided(x: Precise, number: int) -> Precise:
+def _divide(x: Precise, number: int) -> Precise:
     high = x.high / number
     rest = x + as_precise(high) * -number
     return Precise(high, constant(rest.high + rest.low) / number)
 
 
-def _shifted(x: Array, exponent: Array) -> Array:
+def _shift(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
     half = exponent // 2
     return x * two_to(half) * two_to(exponent - half)

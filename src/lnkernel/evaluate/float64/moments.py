@@ -42,11 +42,11 @@ class Moments(NamedTuple):
     euler: Any
 
 
-Rule = Callable[[Any], Moments]  # of lengths, all above 0
+Rule = Callable[[Any], Moments]  # a function of lengths, all above 0
 
 
 def moments_of(layer: Node, length: float) -> Moments:
-    """At one length, as plain numbers.
+    """The moments at one length, as plain numbers.
 
     >>> from lnkernel import Gelu
     >>> round(moments_of(Gelu(), 1e9).square / 1e18, 9)     # nearly a ReLU: q/2
@@ -56,7 +56,7 @@ def moments_of(layer: Node, length: float) -> Moments:
 
 
 def moments_at(layer: Node, lengths: np.ndarray) -> Moments:
-    """At many lengths, as arrays of NumPy."""
+    """The moments at many lengths, as arrays of NumPy."""
     with jax.enable_x64(True), np.errstate(all="ignore"):
         rule = moments_rule(layer)
         if rule is None:
@@ -88,7 +88,7 @@ def _(layer: Cos) -> Rule:
 
 
 def _of_wave(omega: Any, start: Any, sine: Any, cosine: Any, length: Array) -> Moments:
-    r"""$\sin(\omega u + c)$, with `start` $= \sin c$, `sine` $= \sin^2 c$, `cosine` $= \cos^2 c$.
+    r"""The moments of $\sin(\omega u + c)$, with `start` $= \sin c$, `sine` $= \sin^2 c$, `cosine` $= \cos^2 c$.
 
     With $x = (\omega r)^2$: $E\phi^2 = \frac12(1 - \cos 2c\,e^{-2x})$, written as a sum of positive terms, and so
     are the others.
@@ -109,7 +109,7 @@ def _of_wave(omega: Any, start: Any, sine: Any, cosine: Any, length: Array) -> M
 def by_quadrature(
     phi: Function, lines: Asymptotes, length: Array, kinks: Sequence[Any] = ()
 ) -> Moments:
-    """For a function that is analytic but for `kinks`, the u at which a derivative jumps."""
+    """The moments of a function that is analytic but for `kinks`, the u at which a derivative jumps."""
     xp = namespace.of(length, lines.reach)
     reach = constant(lines.reach / length)
     x, weights = _nodes(xp.minimum(WIDEST, reach), [abs(kink) / length for kink in kinks])

@@ -30,7 +30,7 @@ def knows_diagonal(arch: Node) -> bool:
 
 
 def dual_of_equals(num: Float64, layer: Elementwise, cov: Covariance) -> Dual | None:
-    """Where both inputs are one and the same; None where the moments are not known."""
+    """The dual where both inputs are one and the same; None where the moments are not known."""
     rule = moments_rule(layer)
     if rule is None:
         return None

@@ -33,7 +33,7 @@ class OwnMoments(NamedTuple):
 
 @singledispatch
 def own_moments(form: Form, q: Precise) -> OwnMoments | None:
-    """At the squared length q; None where the formulas of pairs have to do."""
+    """The moments at the squared length q; None where the formulas of pairs have to suffice."""
     return None
 
 

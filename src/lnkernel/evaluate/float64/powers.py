@@ -99,14 +99,14 @@ def _quarters(number: int, x: Precise, fraction: Precise) -> Precise:
 
 
 def _log(x: Precise) -> Precise:
-    """For 1 <= x < 2: one step of Newton's iteration on exp."""
+    """log x for 1 <= x < 2, by one step of Newton's iteration on exp."""
     rough = namespace.of(x.high).log(x.high)
     ratio = x * exp_of_short(as_precise(-rough))  # 1 + a tiny number, which is what `rough` lacks
     return as_precise(rough) + (ratio + as_precise(-1.0))
 
 
 def exp_of_short(x: Precise) -> Precise:
-    """For |x| below 3: the exponential series at x/2^HALVINGS, squared again and again."""
+    """exp x for |x| below 3: the exponential series at x/2^HALVINGS, squared again and again."""
     small = x * 2.0**-HALVINGS
     xp = namespace.of(x.high)
     inverse = 1.0 / xp.arange(1.0, TERMS + 1)

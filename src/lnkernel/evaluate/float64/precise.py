@@ -50,12 +50,12 @@ class Precise:
     def __add__(self, other: Any) -> Precise:
         x, y = self, as_precise(other)
         if x.exponent is None and y.exponent is None:
-            return _added(x, y, None)
+            return _add(x, y, None)
         e1, e2, xp = exponent_or_zero(x), exponent_or_zero(y), namespace.of(x.high, y.high)
         top = xp.where(y.high == 0, e1, xp.where(x.high == 0, e2, xp.maximum(e1, e2)))
-        one, two = two_to(_clipped(e1 - top)), two_to(_clipped(e2 - top))
+        one, two = two_to(_clip(e1 - top)), two_to(_clip(e2 - top))
         x, y = Precise(x.high * one, x.low * one), Precise(y.high * two, y.low * two)
-        return normalised(_added(x, y, top))
+        return normalised(_add(x, y, top))
 
     __radd__ = __add__
 
@@ -66,9 +66,9 @@ class Precise:
         half = self.exponent >> 1
         rest = two_to(self.exponent - 2 * half)
         root = root_of(self.high * rest, self.low * rest)
-        first = _clipped(half >> 1)
+        first = _clip(half >> 1)
         # a division comes last: XLA then computes it once per input, not once per pair
-        return root * two_to(first) / two_to(-_clipped(half - first))
+        return root * two_to(first) / two_to(-_clip(half - first))
 
 
 def as_precise(x: Any) -> Precise:
@@ -112,14 +112,14 @@ def normalised(x: Precise) -> Precise:
     return Precise(x.high / scale, x.low / scale, exponent)
 
 
-def _added(x: Precise, y: Precise, exponent: Array | None) -> Precise:
+def _add(x: Precise, y: Precise, exponent: Array | None) -> Precise:
     """If the high parts cancel, the low ones are not small: hence the second sum."""
     total, error = two_sum(x.high, y.high)
     return rounded_sum(total, error + (x.low + y.low), exponent)
 
 
 def rounded_sum(first: Array, second: Array, exponent: Array | None) -> Precise:
-    """Both together, where the second one is a correction of the first and has no derivative."""
+    """The sum of both, where the second one is a correction of the first and has no derivative."""
     return _precise(*two_sum(first, constant(second)), exponent)
 
 
@@ -145,8 +145,8 @@ def _sum(one: Array | None, two: Array | None) -> Array | None:
 
 def shifted(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
-    first = _clipped(exponent >> 1)
-    return x * two_to(first) * two_to(_clipped(exponent - first))
+    first = _clip(exponent >> 1)
+    return x * two_to(first) * two_to(_clip(exponent - first))
 
 
 def two_to(exponent: Array) -> Array:
@@ -154,7 +154,7 @@ def two_to(exponent: Array) -> Array:
     return from_bits((exponent.astype(np.int64) + 1023) << 52)
 
 
-def _clipped(exponent: Array) -> Array:
+def _clip(exponent: Array) -> Array:
     return namespace.of(exponent).clip(exponent, -FAR, FAR)
 
 
@@ -177,7 +177,7 @@ def root_of(high: Array, low: Array) -> Array:
 
 @root_of.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """At 0 it is taken as 0: lengths enter the kernels by their squares."""
+    """The derivative at 0 is taken as 0: lengths enter the kernels by their squares."""
     root = root_of(*primals)
     usable = (root > 0) & (root < jnp.inf)
     return root, jnp.where(usable, 0.5 / jnp.where(usable, root, 1.0), 0.0) * tangents[0]

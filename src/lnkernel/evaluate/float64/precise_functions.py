@@ -49,7 +49,7 @@ def ratio(x: Any, y: Any) -> Precise:
     exponent = None
     if x.exponent is not None or y.exponent is not None:
         exponent = exponent_or_zero(x) - xp.where(zero, 0, exponent_or_zero(y))
-    return _corrected(first, second, exponent)
+    return _correct(first, second, exponent)
 
 
 def root(x: Precise) -> Precise:
@@ -66,11 +66,11 @@ def root(x: Precise) -> Precise:
     xp = namespace.of(first)
     usable = (first > 0) & (first < xp.inf)
     second = xp.where(usable, 0.5 * (left.high + left.low) / xp.where(usable, first, 1.0), 0.0)
-    return _corrected(first, second, half)
+    return _correct(first, second, half)
 
 
-def _corrected(first: Any, second: Any, exponent: Any) -> Precise:
-    """Both together; of an infinite number there is no correction."""
+def _correct(first: Any, second: Any, exponent: Any) -> Precise:
+    """The sum of both; an infinite number has no correction."""
     xp = namespace.of(first)
     return rounded_sum(first, xp.where(xp.isfinite(second), second, 0.0), exponent)
 
@@ -83,7 +83,7 @@ def without_exponent(x: Precise) -> Precise:
 
 
 def arctangent(x: Precise) -> Precise:
-    """For 0 <= x <= 1: atan(x) = 2 atan(x/(1 + sqrt(1 + x²))), until the series is short."""
+    """The arc tangent for 0 <= x <= 1: atan(x) = 2 atan(x/(1 + sqrt(1 + x²))), until the series is short."""
     x = without_exponent(x)
     for _ in range(HALVINGS):
         x = ratio(x, root(x * x + 1.0) + 1.0)

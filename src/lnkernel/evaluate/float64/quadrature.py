@@ -43,7 +43,7 @@ from lnkernel.evaluate.float64.resolution import FASTEST, demand_resolved
 
 
 class Side(NamedTuple):
-    """Of one input: the length of phi, E phi - phi(0), and the length of phi less its mean."""
+    """One input: the length of phi, E phi - phi(0), and the length of phi less its mean."""
 
     size: Array
     shift: Array
@@ -145,7 +145,7 @@ def _stays_alive(num: Float64, phi: Function, live: Any) -> Any:
 
 
 def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = False) -> Side:
-    """For lengths r of any shape; NaN where they are longer than the grading reaches, or phi grows too fast."""
+    """The sides of inputs with lengths r; NaN where they are longer than the grading reaches, or phi grows too fast."""
     if without_numbers and r.ndim:
         return Side(*[jnp.full(r.shape, jnp.nan)] * 3)
     marks = marks_of(phi, grading)
@@ -163,13 +163,13 @@ def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = 
 
 
 def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
-    """All pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
+    """The expectations of all pairs, of any shape, one after the other: each takes some 1e4 nodes or more."""
     marks = marks_of(phi, grading)
     parts, structure = jax.tree.flatten(places)
     parts = jnp.broadcast_arrays(*parts)
     shape = parts[0].shape
 
-    @partial(jax.checkpoint, prevent_cse=False)  # of a derivative only one pair is kept in memory
+    @partial(jax.checkpoint, prevent_cse=False)  # derivatives keep only one pair in memory
     def through(pair: Places) -> Pair:
         return _integrate(phi, marks, pair)
 
@@ -178,7 +178,7 @@ def integrate_pairs(phi: Function, grading: Grading, places: Places) -> Pair:
 
 
 def _integrate(phi: Function, marks: Marks, pair: Places) -> Pair:
-    sign = jnp.where(pair.root_w <= pair.root_z, 1.0, -1.0)  # of the cosine
+    sign = jnp.where(pair.root_w <= pair.root_z, 1.0, -1.0)  # the sign of the cosine
     a, b = jnp.maximum(pair.root_w, pair.root_z), jnp.minimum(pair.root_w, pair.root_z)
 
     def at(y: Array) -> Pair:
@@ -239,7 +239,7 @@ def _over_x(phi: Function, marks: Marks, pair: Places, a: Array, by: Array, sign
 
 
 def _larger(places: Array) -> Array:
-    """Of the distances at both ends of each panel."""
+    """The larger of the distances at both ends of each panel."""
     size = jnp.abs(places)
     return jnp.maximum(size[:-1], size[1:])
 

@@ -81,7 +81,7 @@ def _resolves(values: Values, panel: Panel, near: np.ndarray) -> bool:
 
 
 def _disagreement(values: Values, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-    """Of the means over the panel, of phi and of phi'; and the largest values."""
+    """How far the means of phi and phi' over the panel are from those over its parts; and the largest values."""
     whole, left, right = (
         values(0.5 * (lo + hi) + 0.5 * (hi - lo) * NODES) for lo, hi in (panel, *_parts(panel))
     )
@@ -132,7 +132,7 @@ def _relative_disagreement(values: Values, panel: Panel) -> float:
 
 
 def _find_kink(values: Values, panel: Panel) -> float | None:
-    """By bisection; None where the function merely varies fast, and shorter panels resolve it."""
+    """The kink, found by bisection; None where the function merely varies fast, and shorter panels resolve it."""
     while panel[1] - panel[0] > NARROW * max(1.0, abs(panel[0])):
         left, right = _parts(panel)
         # a kink next to the cut lies beyond the last node of either part

@@ -17,7 +17,7 @@ from lnkernel.calculus.elementary import refine_wave
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.elementary import divided_difference, polynomial
 
-SHORT = 4.0  # of Q; beyond it, vectors whose lengths differ much do not have nearly parallel images
+SHORT = 4.0  # beyond this Q, vectors whose lengths differ much do not have nearly parallel images
 WIDE = 0.9  # cosines below which the angle follows from them
 SINH = tuple(1 / math.factorial(2 * n + 1) for n in range(18))  # the first term left out is 1e-21
 COSH = tuple(2 / math.factorial(2 * n + 2) for n in range(18))
@@ -25,7 +25,7 @@ COSH = tuple(2 / math.factorial(2 * n + 2) for n in range(18))
 
 @refine_wave.register
 def _(num: Float64, omega: Any, pair: Pair, odd: bool, w: Any, c: Any) -> Any:
-    """For a pair with rho >= 0."""
+    """w' of a pair with rho >= 0."""
     one, two = (omega * side.r for side in (pair.first, pair.second))
     q1, q2 = one * one, two * two
     short = (q1 < SHORT) & (q2 < SHORT)

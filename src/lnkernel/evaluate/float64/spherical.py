@@ -11,7 +11,7 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import chebyshev
 
-SPLIT = 0.125  # of y = 1 - rho^2, between the expansion at the branch point and the rest
+SPLIT = 0.125  # the y = 1 - rho^2 between the expansion at the branch point and the rest
 
 
 def spherical(freedom: int, m: Array) -> Spherical:

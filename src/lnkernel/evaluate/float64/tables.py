@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flint import arb, arb_poly
 
 BITS = 600
-TERMS = 400  # of a power series on |w| <= 1/2: the rest is below 2^-400
+TERMS = 400  # terms of a power series on |w| <= 1/2: the rest is below 2^-400
 DEGREE = 23  # interpolates on [0, 1/2] to 1e-18: the branch point at 1 is far enough
 
 
@@ -84,7 +84,7 @@ def far_factor(degree: float) -> tuple[float, ...]:
     half = arb(1) / 2
     s = arb(degree) + half
     scale = (s + half).gamma() ** 2 / ((s + 1).gamma() * s.gamma())
-    return _interpolated(_series(half, half, s + 1) * scale, arb(1) / 2)
+    return _interpolate(_series(half, half, s + 1) * scale, arb(1) / 2)
 
 
 @_high_precision
@@ -95,7 +95,7 @@ def near_factor(degree: float) -> Branched:
     half = arb(1) / 2
     s = _off_integer(arb(degree) + half)
     d = (s + half).gamma() ** 2 / ((s + 1).gamma() * s.gamma() * s.sin_pi())
-    return _branched(s, (half - s, half - s), (half, half), d, arb(1) / 2)
+    return _build_branched(s, (half - s, half - s), (half, half), d, arb(1) / 2)
 
 
 @_high_precision
@@ -111,8 +111,8 @@ def sphere_near(freedom: int, end: float) -> tuple[Branched, Branched]:
     slope = -(1 - s).gamma() * (s + half).gamma() * (s - half).gamma()
     slope = slope / ((s - 1).gamma() * pi / 2)
     return (
-        _branched(s, (half, half), (s + half, s + half), value, arb(end)),
-        _branched(s - 1, (half, half + 1), (s + half, s - half), slope, arb(end)),
+        _build_branched(s, (half, half), (s + half, s + half), value, arb(end)),
+        _build_branched(s - 1, (half, half + 1), (s + half, s - half), slope, arb(end)),
     )
 
 
@@ -137,7 +137,7 @@ def _off_integer(s: arb) -> arb:
     return s + arb(2) ** -140 if (s - s.floor()).is_zero() else s
 
 
-def _branched(
+def _build_branched(
     s: arb, regular: tuple[arb, arb], singular: tuple[arb, arb], d: arb, end: arb
 ) -> Branched:
     from flint import arb, arb_poly
@@ -157,8 +157,8 @@ def _branched(
         order,
         0.0 if small else float(delta),
         head,
-        _interpolated(arb_poly(E), arb(end)),
-        _interpolated(arb_poly(D), arb(end)),
+        _interpolate(arb_poly(E), arb(end)),
+        _interpolate(arb_poly(D), arb(end)),
     )
 
 
@@ -188,7 +188,7 @@ def _nodes(start: arb, end: arb, count: int) -> list[arb]:
     return [(start + end) / 2 + (end - start) / 2 * angle for angle in angles]
 
 
-def _interpolated(f: arb_poly, end: arb) -> tuple[float, ...]:
+def _interpolate(f: arb_poly, end: arb) -> tuple[float, ...]:
     """Power-basis coefficients of a polynomial that is f on [0, end] to below float64's rounding.
 
     It goes through the Chebyshev points; its degree is the lowest that suffices.

@@ -17,13 +17,13 @@ from lnkernel.evaluate.float64.panels import levels_for
 from lnkernel.evaluate.float64.quadrature import Places, Side, integrate_pairs, sides_of
 
 MOST = 128  # nodes; a function that needs more has no table
-NEGLIGIBLE = 1e-16  # of the coefficients that are left out, beside the largest one
-NOISE = 1e-14  # of those that are there: beyond this the series has not converged
+NEGLIGIBLE = 1e-16  # size of the coefficients that are left out, beside the largest one
+NOISE = 1e-14  # if the last that are kept are larger, the series has not converged
 
 
 @lru_cache(maxsize=64)
 def table_of(layer: Elementwise) -> Table:
-    """For pairs of unit length; empty where the series does not converge."""
+    """The table for pairs of unit length; empty where the series does not converge."""
     with jax.enable_x64(True):
         rows, sizes = (np.asarray(part) for part in _values(layer))
     if not np.isfinite(rows).all():

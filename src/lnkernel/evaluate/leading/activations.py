@@ -35,7 +35,7 @@ class Image(NamedTuple):
 
 
 def image(layer: Elementwise, q: Term) -> Image:
-    """Of Gaussian coordinates with this squared length."""
+    """The image of Gaussian coordinates with this squared length."""
     if moments_rule(layer) is None:
         raise GrowthError(type(layer).__name__)
     if q.coefficient == 0:  # the zero vector: the limit of short ones

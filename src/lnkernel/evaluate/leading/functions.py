@@ -50,7 +50,7 @@ def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: An
 
 
 def dual_by_moments(num: LeadingTerms, layer: Elementwise, cov: Covariance) -> Dual:
-    """Of an activation whose moments are known at every length."""
+    """The dual of an activation whose moments are known at every length."""
     made = image(layer, as_term(cov.first.q))
     num.amplified.append(made.slope.power > 0)
     length = Length(made.square, live=made.square.coefficient > 0)

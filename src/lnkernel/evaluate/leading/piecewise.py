@@ -28,8 +28,8 @@ from lnkernel.evaluate.leading.terms import as_term
 def _(
     num: LeadingTerms, layer: Elementwise, cov: Covariance, grading: Grading, table: Table
 ) -> Dual:
-    """Of a function of one's own the moments are known at single lengths only: behind a normalisation without
-    eps all lengths are one and the same number."""
+    """The dual by the moments. For a function of the user's own they are known at single lengths only, which is
+    enough behind a normalisation without eps: there all lengths are one and the same number."""
     if moments_rule(layer) is not None:
         return dual_by_moments(num, layer, cov)
     q = as_term(cov.first.q)

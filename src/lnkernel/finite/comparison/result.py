@@ -25,14 +25,14 @@ class Comparison:
 
     Attributes:
         rows: one `Row` for every width.
-        exponent, exponent_se: of the NTK error in the width, fitted, and its standard error; theory
+        exponent, exponent_se: the power of the width that fits the NTK error, and its standard error; theory
             says -1/2. None for a single width, or where the kernel has no error.
         bound: B(D), for the mean output of infinitely wide networks anywhere; inf where Θ(x, x) is not
             bounded, NaN where its growth is not known.
         rkhs: the tighter bound of `lnkernel.Bound`.
         x_eval: the points, (m, d).
-        limit_mean, limit_std: of infinitely wide networks trained to convergence, (m, k).
-        seeds: those of the networks.
+        limit_mean, limit_std: mean and deviation of infinitely wide networks trained to convergence, (m, k).
+        seeds: the seeds of the networks.
         points: number of training points.
         arch: the network, as text.
 

@@ -17,16 +17,16 @@ class Row:
     $\sqrt{\Theta(x,x)\,\Theta(x',x')}$, for each network on its own, and their mean over the networks.
 
     Attributes:
-        width: of the hidden layers.
-        ntk_error, ntk_error_se: of the empirical NTK at the start against Θ; standard error.
-        drift, drift_se: of the empirical NTK at the end against its start; standard error.
-        mean, std: of the trained networks at `x_eval`, (m, k).
+        width: the width of the hidden layers.
+        ntk_error, ntk_error_se: the error of the empirical NTK at the start against Θ, and its standard error.
+        drift, drift_se: the change of the empirical NTK from the start to the end, and its standard error.
+        mean, std: mean and deviation of the trained networks at `x_eval`, (m, k).
         expected_mean, expected_std: what theory says of networks trained so long, (m, k).
         max_output: the largest |output| of any network at any point of `x_eval`.
         loss: the mean training loss reached, $\frac12\sum_i (f(x_i) - y_i)^2$.
         expected_loss: what theory says of it. A loss far above says that the networks' own kernel
             changed in training: they are too narrow for the theory on these data.
-        learning_rate, steps: of the gradient descent.
+        learning_rate, steps: those of the gradient descent.
         converged: whether the loss fell to ten times the goal or less. If not, `expected_mean` is
             that of networks stopped as early, and not the posterior mean.
     """

@@ -58,11 +58,11 @@ def compare(
         X: inputs, (n, d).
         y: targets, (n,) or (n, k).
         x_eval: points to compare at, (m, d).
-        widths: of the hidden layers, each at least 2.
+        widths: widths of the hidden layers, each at least 2.
         seeds: number of networks of each width, at least 2, or their seeds.
         goal: the training loss to reach, as a fraction of that of untrained networks; 1e-4 leaves an
             error of about 1 % at the data.
-        max_steps: of gradient descent. One step of a network of width 4,096 with two hidden layers
+        max_steps: the most steps of gradient descent. One step of a network of width 4,096 with two hidden layers
             takes about 0.1 s on two cores.
         dtype: float32 or float64, of the networks.
         progress: whether to show a bar; by default when it takes more than 2 seconds.

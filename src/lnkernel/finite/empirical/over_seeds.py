@@ -40,7 +40,7 @@ def empirical_ntk_over_seeds(
     Args:
         arch: the architecture.
         x, x2: inputs, (n, d) and (m, d); without x2 the matrix is symmetric.
-        width: of the hidden layers, by default their own.
+        width: the width of the hidden layers, by default their own.
         seeds: their number (0, 1, ...), at least 2, or the seeds themselves.
         dtype: float32 or float64: that of the networks. The mean over them is taken in float64.
         progress: whether to show a bar; None shows it after 2 seconds.

@@ -39,7 +39,7 @@ def empirical_ntk(
             whose linear layers are kept in factors, which is cheaper by the order of the width,
             for twins and for every `nnx.Sequential`. "auto" chooses "structured" where it can,
             otherwise "vector" for the full matrix of more than 4 outputs, otherwise "jacobian".
-        outputs: of a network with k of them. "mean" is the mean of $\hat\Theta_{oo}$ over the outputs
+        outputs: for a network with k of them, "mean" is the mean of $\hat\Theta_{oo}$ over the outputs
             o, (n, m), which has the limit $\Theta$; "full" is (n, m, k, k), with the limit
             $\Theta\,\delta_{oo'}$.
 

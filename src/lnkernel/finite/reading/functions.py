@@ -36,7 +36,7 @@ def register_function(
         layer: what it computes.
         with_keywords: the layer of `functools.partial(function, **keywords)`, as a function of
             those keywords that it knows.
-        name: of the function, to be listed among those that can be read.
+        name: the function's name, to be listed among those that can be read.
 
     >>> import jax.numpy as jnp, lnkernel as lnk
     >>> register_function(jnp.fabs, lnk.Abs())

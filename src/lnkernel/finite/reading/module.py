@@ -29,7 +29,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`,
     `nnx.identity`, sequences within sequences, and everything that `network` builds.
-    Of another layer it says where it stands and why it cannot be read.
+    A layer that cannot be read is refused, with its place and the reason.
 
     A class of your own is read by calling it, with something in the place of the data that records
     which layers it goes through: its `__call__` may call layers and known activations, also through methods
@@ -48,7 +48,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
 
     Args:
         module: the network.
-        W_std: of the `nnx.Linear` layers, one number or one for each in the order of the data: their
+        W_std: for the `nnx.Linear` layers, one number or one for each in the order of the data: their
             weights were drawn with variance $W_{std}^2/n_{in}$ (`he_normal`: `2**0.5`).
         b_std: the same for the standard deviation of their biases; without `use_bias` it is 0.
 

@@ -61,7 +61,7 @@ def _check(part: Any, reading: Reading, features: int) -> None:
 
 
 def _demand_plain(part: Any, here: str) -> None:
-    """Over the features of one point, on one device."""
+    """Refuse a norm that is not over the features of one point, on one device."""
     axes = {"reduction_axes": (-1, (-1,), [-1], None), "feature_axes": (-1, (-1,), [-1])}
     fixed = {"axis_name": (None,), "axis_index_groups": (None,)}
     for name, allowed in (axes | fixed).items():

@@ -69,13 +69,13 @@ def stand_in(value: Any, name: str, record: Record) -> Any:
     if isinstance(value, ModuleType):
         return Library(value, record)
     if find_layer(value) is not None or isinstance(value, functools.partial):
-        return _recorded(value, name, record)
+        return _record_calls_of(value, name, record)
     if isinstance(value, FunctionType) and is_users(value):
-        return _copied_when_called(value, record)
+        return _copy_when_called(value, record)
     return value
 
 
-def _copied_when_called(function: FunctionType, record: Record) -> Any:
+def _copy_when_called(function: FunctionType, record: Record) -> Any:
     """A function may name itself, so that not all copies can be made in advance."""
 
     @functools.wraps(function)
@@ -85,7 +85,7 @@ def _copied_when_called(function: FunctionType, record: Record) -> Any:
     return call
 
 
-def _recorded(function: Any, name: str, record: Record) -> Any:
+def _record_calls_of(function: Any, name: str, record: Record) -> Any:
     @functools.wraps(function, updated=())
     def call(*given: Any, **named: Any) -> Any:
         if not given or not isinstance(given[0], Token):

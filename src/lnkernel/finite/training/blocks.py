@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-ROWS = 4096  # of all networks together; 128 float32 features of them are 2 MB
+ROWS = 4096  # rows of all networks together; 128 float32 features of them are 2 MB
 
 
 def rows_at_a_time(networks: int) -> int | None:

@@ -14,7 +14,7 @@ from lnkernel.errors import DataScaleWarning, InputError
 from lnkernel.tangents.inputs import convert
 
 LARGE = 1e4  # a network starts with outputs and gradients of order 1 for data of order 1
-LOST = 1e-3  # of a column's spread, lost by rounding
+LOST = 1e-3  # share of a column's spread that is lost by rounding
 
 
 class TrainingData(NamedTuple):
@@ -56,7 +56,7 @@ def is_of_each(X: Any) -> bool:
 
 
 def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
-    """The same for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
+    """The data for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
     if not is_of_each(X):
         return as_training_data(X, y, dtype, stacklevel=4)
     if len(X) != networks or np.ndim(y[0]) == 0 or len(y) != networks:
@@ -93,7 +93,7 @@ def _warn_of_scale(name: str, values: np.ndarray, dtype: Any, stacklevel: int) -
         warnings.warn(
             f"{name}: its numbers reach {largest.max():.3g}, and networks start with outputs of "
             "order 1 for inputs of order 1, so that learning rates and numbers of steps that are "
-            f"usual will not do. {remedy}",
+            f"usual are likely to fail. {remedy}",
             DataScaleWarning,
             stacklevel=stacklevel,
         )

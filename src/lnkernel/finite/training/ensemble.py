@@ -34,7 +34,7 @@ from lnkernel.types import Array, Outputs
 EnsembleInputs = Float[Array, "m d"] | Float[Array, "seeds m d"] | ArrayLike
 EnsembleTargets = (
     Float[Array, " m"] | Float[Array, "m k"] | Float[Array, "seeds m k"] | ArrayLike
-)  # of each network its own as (seeds, m), too
+)  # also (seeds, m), where each network has its own
 ADAM = optax.adam(1e-3)
 ROWS = 4096  # points that are predicted at a time
 
@@ -140,14 +140,14 @@ def train_ensemble(
         X: inputs, (n, d); or (seeds, n, d), where each network has data of its own.
         y: targets, (n,) or, for k outputs, (n, k); or those for each, (seeds, n) or (seeds, n, k).
         seeds: how many networks, with the seeds 0, 1, ...; or a list of seeds.
-        optimizer: of optax, any; by default `optax.adam(1e-3)`.
-        steps: of the optimizer.
-        width: of the hidden layers; by default their own.
+        optimizer: any optimizer of optax; by default `optax.adam(1e-3)`.
+        steps: how many steps the optimizer takes.
+        width: the width of the hidden layers; by default their own.
         parameterization: "ntk" or "standard", see `network`.
-        batch_size: of mini-batches, see `train`; by default all points.
+        batch_size: points in a mini-batch, see `train`; by default all points.
         dtype: float32 or float64.
         checkpoint: a folder to go on from after an interruption, see `train`.
-        checkpoint_every: so many steps.
+        checkpoint_every: steps from one checkpoint to the next.
         progress: whether to show a bar; by default when it takes more than 2 seconds.
 
     >>> import numpy as np, lnkernel as lnk

@@ -141,7 +141,7 @@ def advance(
     Args:
         keys: one for each network, (networks,).
         x, y: the data, with the networks along the first axis if each has its own.
-        limit: of the loss of each network, (networks,).
+        limit: the largest loss allowed to each network, (networks,).
     """
     orders = jax.vmap(learner.batches.order, (0, None))(keys, start)
     steps = jax.vmap(learner.step, (0, 0, 0, None, learner.data_axis, learner.data_axis))

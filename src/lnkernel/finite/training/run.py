@@ -16,7 +16,7 @@ from lnkernel.finite.training.checkpoint import Checkpoints, Saved
 from lnkernel.finite.training.program import CHUNK, Learner, TrainingState, advance, losses_on_all
 from lnkernel.progress import Bar
 
-SECONDS = 0.2  # of a chunk: how often the bar moves, and how soon an interrupt is heard
+SECONDS = 0.2  # that a chunk takes: how often the bar moves, and how soon an interrupt is heard
 # In units of the loss at the start or of that of predicting 0, whichever is larger: a loss that does
 # not come back, and one to end with that no noise of mini-batches or dropout explains.
 BLOWN_UP, WORSE = 1e4, 10
@@ -56,7 +56,7 @@ class TrainingRun:
         self._reached = saved.done, saved.state
 
     def go(self) -> np.ndarray:
-        """To the last step; the loss of each network there, on all points: (networks,)."""
+        """Train to the last step, and return the loss of each network there, on all points: (networks,)."""
         reference = self._reference()
         bar = Bar(self.settings.progress, self.settings.steps, "step", "training", self.done)
         try:
@@ -68,7 +68,7 @@ class TrainingRun:
             bar.close()
         final = self._losses(self.state)
         if not (final <= WORSE * reference).all():
-            raise self._diverged(self.done, final)
+            raise self._divergence(self.done, final)
         return final
 
     def _chunks(self, bar: Bar, limit: np.ndarray) -> None:
@@ -98,7 +98,7 @@ class TrainingRun:
         self.losses[:, self.done : after] = np.asarray(losses)[: int(done)].T
         last = self.losses[:, after - 1]
         if not (last <= limit).all():  # or if it is NaN
-            raise self._diverged(after - 1, last)
+            raise self._divergence(after - 1, last)
         self._reached = after, state
 
     def _until_pause(self) -> int:
@@ -124,7 +124,7 @@ class TrainingRun:
         squares = np.square(self.y).sum(axis=(-2, -1))  # of each network's own targets, if any
         return np.minimum(np.maximum(first, 0.5 * squares), largest)
 
-    def _diverged(self, step: int, losses: np.ndarray) -> DivergedError:
+    def _divergence(self, step: int, losses: np.ndarray) -> DivergedError:
         worst = int(np.argmax(np.where(np.isfinite(losses), losses, np.inf)))
         one = jax.tree.map(lambda leaf: leaf[0], self.start.params)
         return DivergedError(

@@ -23,7 +23,7 @@ ITERATIONS = 100  # the largest eigenvalue stands far above the others
 def max_learning_rate(learner: Learner, state: TrainingState, x: Array) -> float | None:
     """2/λ_max for the most sensitive of the networks, or None where it is not finite.
 
-    With mini-batches, of the loss that the first batch estimates.
+    With mini-batches it is that of the loss which the first batch estimates.
     """
     batches = learner.batches
     largest = np.asarray(_largest_eigenvalues(learner, state, learner.first(x, batches.size)))

@@ -63,15 +63,15 @@ def train(
             variables are carried along.
         X: inputs, (n, ...).
         y: targets, (n,) or, for k outputs, (n, k).
-        optimizer: of optax, any.
-        steps: of the optimizer.
-        batch_size: of mini-batches. Every epoch visits all points once, in an order of its own;
+        optimizer: any optimizer of optax.
+        steps: how many steps the optimizer takes.
+        batch_size: points in a mini-batch. Every epoch visits all points once, in an order of its own;
             its last batch may be smaller. A batch of b points weighs n/b in the loss.
         wrt: which variables are trained, a filter of NNX.
-        seed: of the order of the points in mini-batches.
+        seed: for the order of the points in mini-batches.
         checkpoint: a folder. A run that was stopped, by whatever cause, goes on from the last
             checkpoint there when it is started again, to the same result, bit for bit.
-        checkpoint_every: so many steps.
+        checkpoint_every: steps from one checkpoint to the next.
         progress: whether to show a bar; by default when it takes more than 2 seconds.
 
     If the loss diverges a `DivergedError` tells the stable learning rate, and the network is as it
