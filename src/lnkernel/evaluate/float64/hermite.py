@@ -54,7 +54,7 @@ def _(
     form = form_of(layer, num)
     if form is not None:
         return closed.dual(form, cov, num)
-    if num.equal and (itself := dual_of_equals(num, layer, cov)) is not None:
+    if num.equal and (itself := dual_of_equals(num, layer, cov, longest)) is not None:
         return itself
     if num.prepared and longest is not None and np.ndim(r1) and np.ndim(r2):
         quick = dual_by_products(num, layer, cov, (r1, r2), terms, longest)

@@ -15,15 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jax import Array
-from numpy.polynomial.chebyshev import chebvander
 
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.elementary import total
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
+from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
-NODES = 64  # lengths at which the factors are known
 LARGEST = 600  # products; above, a loop over the Hermite polynomials is compiled sooner
+# A loop over pairs is vectorised as long as it reads fewer than some 250 numbers of an input. The first kernels C_j, which
+# have the highest rank, become matrix products as soon as those of one activation are more than so many.
+IN_LOOP = 120
 # What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
-NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-53, 2.0**-46
-ROUNDING = 2.0**-52
+NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-52, 2.0**-45
+ROUNDING = 2.0**-52  # of a kernel, relatively
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
 
@@ -36,18 +40,15 @@ class Factors(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Numbers of an input as functions of its length in [0, longest]: some that were given, and `Factors`."""
+    """Numbers of an input as functions of its length: some that were given, and `Factors`."""
 
-    longest: float
-    coefficients: np.ndarray  # of Chebyshev polynomials, (NODES, numbers)
+    curves: Curves
     given: int  # how many
     ranks: tuple[tuple[int, ...], tuple[int, ...]]
 
     def at(self, length: np.ndarray) -> tuple[list[np.ndarray], Factors]:
-        """NaN for longer vectors."""
-        place = np.where(length <= self.longest, 2 * (length / self.longest) - 1, np.nan)
-        rows = (chebvander(place.ravel(), NODES - 1) @ self.coefficients).T
-        numbers = iter(rows.reshape(len(rows), *length.shape))
+        """NaN for vectors that are too long."""
+        numbers = iter(self.curves.at(length))
         given = [next(numbers) for _ in range(self.given)]
         even, odd = (
             tuple(tuple(next(numbers) for _ in range(rank)) for rank in ranks)
@@ -56,26 +57,17 @@ class Table(NamedTuple):
         return given, Factors(even, odd)
 
 
-def lengths_of_nodes(longest: float) -> np.ndarray:
-    """The lengths at which a table wants to know its functions."""
-    return 0.5 * longest * (1 + np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES))
-
-
 def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> Table | None:
-    """From numbers (NODES,) and the features v_n (terms, NODES) at these lengths; None where it would be too large."""
-    parts = [_factors(features, parity) for parity in (0, 1)]
-    if parts[0] is None or parts[1] is None:
+    """From numbers (NODES,) and the features v_n (terms, NODES) at `lengths_of_nodes`; None where it would be too
+    large."""
+    even, odd = (_factors(features, parity) for parity in (0, 1))
+    if even is None or odd is None:
         return None
-    ranks = tuple(tuple(f.shape[1] for f in part) for part in parts)
+    ranks = tuple(f.shape[1] for f in even), tuple(f.shape[1] for f in odd)
     if sum(map(sum, ranks)) > LARGEST:
         return None
-    columns = np.column_stack([*given, *parts[0], *parts[1]])
-    # in long numbers, and angles below a full turn: rounding errors of all nodes would add up at the shortest length
-    turns = np.outer(np.arange(NODES), 2 * np.arange(NODES) + 1) % (4 * NODES)
-    waves = np.cos(np.arccos(np.longdouble(-1)) / (2 * NODES) * turns)
-    coefficients = np.asarray((2 / NODES) * (waves @ columns.astype(np.longdouble)), np.float64)
-    coefficients[0] /= 2
-    return Table(longest, coefficients, len(given), (ranks[0], ranks[1]))
+    curves = curves_through(longest, np.column_stack([*given, *even, *odd]))
+    return Table(curves, len(given), ranks)
 
 
 def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
@@ -108,28 +100,32 @@ def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
 def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, Any]:
     """The series at the cosine c, with y = 2c² - 1, and its derivative in c."""
     (even, even_slope), (odd, odd_slope) = (
-        _clenshaw(first, second, y) for first, second in zip(one, two, strict=True)
+        _clenshaw(_products(first, second), y) for first, second in zip(one, two, strict=True)
     )
     return even + c * odd, odd + 4 * (c * (even_slope + c * odd_slope))
 
 
-def _clenshaw(one: Orders, two: Orders, y: Array) -> tuple[Any, Any]:
+def _products(one: Orders, two: Orders) -> list[Any]:
+    """The C_j of all pairs."""
+    excess = sum(map(len, one)) - IN_LOOP
+    found: list[Any] = []
+    for first, second in zip(one, two, strict=True):
+        if excess > 0:
+            xp = namespace.of(*first, *second)
+            found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
+            excess -= len(first)
+        else:
+            found.append(total([x * y for x, y in zip(first, second, strict=True)]))
+    return found
+
+
+def _clenshaw(coefficients: list[Any], y: Array) -> tuple[Any, Any]:
     """The Chebyshev series in y, and its derivative."""
-    if not one:
+    if not coefficients:
         return 0.0, 0.0
     twice = 2 * y
     value, above, slope, slope_above = 0.0, 0.0, 0.0, 0.0
-    for first, second in zip(one[:0:-1], two[:0:-1], strict=True):
+    for coefficient in coefficients[:0:-1]:
         slope, slope_above = 2 * value + (twice * slope - slope_above), slope
-        value, above = _product(first, second) + (twice * value - above), value
-    return (
-        _product(one[0], two[0]) + (y * value - above),
-        value + (y * slope - slope_above),
-    )
-
-
-def _product(one: tuple[Any, ...], two: tuple[Any, ...]) -> Any:
-    total = one[0] * two[0]
-    for first, second in zip(one[1:], two[1:], strict=True):
-        total = total + first * second
-    return total
+        value, above = coefficient + (twice * value - above), value
+    return coefficients[0] + (y * value - above), value + (y * slope - slope_above)

@@ -23,13 +23,8 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import features
-from lnkernel.evaluate.float64.separable import (
-    Factors,
-    Table,
-    lengths_of_nodes,
-    sum_products,
-    table_of,
-)
+from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
+from lnkernel.evaluate.float64.separable import Factors, Table, sum_products, table_of
 
 
 class Image(NamedTuple):
