@@ -1,12 +1,12 @@
 r"""Hermite series at pairs of different lengths, as short sums of products of numbers of single inputs.
 
-A series $\sum_n v_n(r_1)\,v_n(r_2)\,\rho^n$ has an even and an odd part, and each is a Chebyshev series in $y = 2\rho^2 - 1$,
+A series $\sum_n v_n(r_1)\,v_n(r_2)\,\rho^n$ has an even and an odd part, each a Chebyshev series in $y = 2\rho^2 - 1$,
 
     sum_j C_j(r1, r2) T_j(y),   C_j(r1, r2) = sum_n B_jn v_n(r1) v_n(r2),   all B_jn >= 0.
 
-Each $C_j$ is a positive kernel of two lengths, smooth, and so of low rank: its eigenvectors at some nodes give factors $f_j$
-with $C_j(r_1, r_2) = f_j(r_1)\cdot f_j(r_2)$, and these are polynomials in r. For tanh of vectors of length up to 1.7 some 200
-products replace 1,024 Hermite polynomials.
+Each $C_j$ is a positive kernel of two lengths, smooth, and so of low rank: Cholesky's factors with pivots, at some
+nodes, give $f_j$ with $C_j(r_1, r_2) = f_j(r_1)\cdot f_j(r_2)$, and these are polynomials in r. For tanh of vectors of
+length up to 2 some 200 products replace 1,024 Hermite polynomials.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lnkernel.evaluate.float64.hermite_tables import MOST, bases
 from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
 LARGEST = 600  # products; above, a loop over the Hermite polynomials is compiled sooner
-# A loop over pairs is vectorised as long as it reads fewer than some 250 numbers of an input. The first kernels C_j, which
-# have the highest rank, become matrix products as soon as those of one activation are more than so many.
+# LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
+# more than so many the first kernels C_j, which have the highest ranks, become matrix products.
 IN_LOOP = 120
 # What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
 NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-52, 2.0**-45
@@ -85,7 +85,8 @@ def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
 
 def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
     """F with F F^T = kernel, up to `least` on the diagonal; its entries are all as exact as those of the kernel."""
-    rest, columns = kernel.copy(), []
+    rest = kernel.copy()
+    columns: list[np.ndarray] = []
     while len(columns) < NODES:
         diagonal = np.diagonal(rest)
         pivot = int(np.argmax(diagonal))
@@ -124,7 +125,8 @@ def _clenshaw(coefficients: list[Any], y: Array) -> tuple[Any, Any]:
     if not coefficients:
         return 0.0, 0.0
     twice = 2 * y
-    value, above, slope, slope_above = 0.0, 0.0, 0.0, 0.0
+    value: Any = 0.0
+    above, slope, slope_above = value, value, value
     for coefficient in coefficients[:0:-1]:
         slope, slope_above = 2 * value + (twice * slope - slope_above), slope
         value, above = coefficient + (twice * value - above), value

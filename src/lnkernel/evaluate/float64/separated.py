@@ -1,7 +1,7 @@
 r"""Quick pairs of different lengths behind an analytic activation, from the products of `separable.py`.
 
-Less its mean the activation has the unit features $\hat c_n = a_n/|a_{\ge 1}|$, and with the share $s$ of the mean and what
-it leaves, $\sqrt{1 - s^2} = |a_{\ge 1}|/|a|$, the cosine of all features is
+Less its mean the activation has the unit features $\hat c_n = a_n/|a_{\ge 1}|$. With the share $s$ of the mean and
+what it leaves, $\sqrt{1 - s^2} = |a_{\ge 1}|/|a|$, the cosine of all features is
 
     s_1 s_2 + sqrt(1 - s_1^2) sqrt(1 - s_2^2) sum c_n(r1) c_n(r2) rho^n.
 """
@@ -39,14 +39,15 @@ class Image(NamedTuple):
 @lru_cache(maxsize=64)
 def tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
     """Of the numbers of an `Image`, but for powers of the length; and of the features of u phi'(u), over |a|."""
-    r = lengths_of_nodes(longest)
+    r: Any = lengths_of_nodes(longest)
     found = features(layer, r, terms)
-    centred = found.unit / found.rest
+    unit, euler, size, rest = (np.asarray(part) for part in found)
+    centred = unit / rest
     centred[0] = 0.0
     # a_n is of order r or less for short vectors, but for phi(0) in a_0
-    small = (found.size / r, found.rest) if _vanishes(layer) else (found.size, found.rest / r)
-    images = table_of(longest, [small[0], found.unit[0], small[1]], centred)
-    eulers = table_of(longest, [], found.euler)
+    small = (size / r, rest) if _vanishes(layer) else (size, rest / r)
+    images = table_of(longest, [small[0], unit[0], small[1]], centred)
+    eulers = table_of(longest, [], euler)
     return None if images is None or eulers is None else (images, eulers)
 
 
@@ -103,7 +104,7 @@ def dual_by_products(
         Length(side.size * side.size, live).masked(num, side.size * side.size)
         for side, live in zip((one, two), alive if vanishes else (True, True), strict=True)
     )
-    left = (
+    left1, left2 = (
         Length(whole.q * (side.rest * side.rest), live)
         for whole, side, live in zip((first, second), (one, two), alive, strict=True)
     )
@@ -123,5 +124,5 @@ def dual_by_products(
         slope=slope,
         euler=euler,
         derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
-        centred=Covariance(*left, *with_gap(cosine), relative_difference(*rest)),
+        centred=Covariance(left1, left2, *with_gap(cosine), relative_difference(*rest)),
     )
