@@ -35,7 +35,8 @@ class Dual(NamedTuple):
     total: Covariance  # lengths r1', r2', and the angle of K' = E phi(u)phi(v)
     mean: Mean | None  # E phi of each input, as shares of r1', r2'; None where both are zero
     slope: Number  # r1 r2 E[phi'(u)phi'(v)]/(r1' r2'), but for `gain`
-    euler: Number  # E[u phi'(u) v phi'(v)]/(r1' r2')
+    # E[u phi'(u) v phi'(v)]/(r1' r2'), or what gives it: it is asked for only behind trainable scales
+    euler: Number | Callable[[], Number]
     gain: Number = 1.0
     derivative: Callable[[], Factors] | None = None
     centred: Covariance | None = None

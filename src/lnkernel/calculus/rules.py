@@ -71,7 +71,7 @@ def _(layer: Elementwise, state: State, num: Arithmetic) -> State:
     made = dual(layer, cov, num)
     t = made.gain * (state.t * made.slope)
     if state.g:
-        t = t + state.g * made.euler
+        t = t + state.g * (made.euler() if callable(made.euler) else made.euler)
     o = state.o
     if o is not None:
         for factor in derivative_factors(num, cov, made):

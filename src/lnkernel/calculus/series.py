@@ -31,6 +31,7 @@ class Expanded(Elementwise):
     layer: Smooth
     terms: int = static()
     degrees: tuple[int, int] | None = static(default=None)  # of tables, where all lengths are equal
+    longest: float | None = static(default=None)  # length before it, where that is known
 
 
 @traits.register
@@ -45,6 +46,7 @@ def expectations(
     cov: Covariance,
     terms: int,
     degrees: tuple[int, int] | None = None,
+    longest: float | None = None,
 ) -> Dual:
     """the Gaussian expectations of an analytic activation."""
     raise NotImplementedError
@@ -57,4 +59,4 @@ def _(layer: Smooth, cov: Covariance, num: Arithmetic) -> Dual:
 
 @dual.register
 def _(layer: Expanded, cov: Covariance, num: Arithmetic) -> Dual:
-    return expectations(num, layer.layer, cov, layer.terms, layer.degrees)
+    return expectations(num, layer.layer, cov, layer.terms, layer.degrees, layer.longest)

@@ -28,7 +28,7 @@ _sharper = elementwise(lambda x, y: x if x.is_finite() and x.rad() <= y.rad() el
 
 @expectations.register(Balls)
 @expectations.register(Ray)
-def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
+def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, *more: Any) -> Dual:
     """The dual of an activation that has a closed form; others are refused."""
     form = form_of(layer, num)
     if form is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,8 @@ from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
+T = TypeVar("T")
+
 
 class Float64:
     """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`.
@@ -28,6 +31,7 @@ class Float64:
 
     name, purpose = "float64", "kernel"
     xp: Any = jnp  # where its functions are
+    prepared = False  # whether `of_input` works on NumPy's numbers, or has its results already
 
     def __init__(
         self,
@@ -123,6 +127,10 @@ class Float64:
 
     def either(self, one: Any, other: Any) -> Any:
         return True if one is True or other is True else self.xp.logical_or(one, other)
+
+    def of_input(self, compute: Callable[..., T], *numbers: Any) -> T:
+        """What `compute` makes of numbers that belong to one input: done once for it, not once for all its pairs."""
+        return compute(*numbers)
 
     def as_number(self, truth: Any) -> Array:
         return self.xp.asarray(truth, np.float64)

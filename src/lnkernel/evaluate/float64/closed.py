@@ -25,7 +25,7 @@ from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
-from lnkernel.evaluate.float64.elementary import divided_difference
+from lnkernel.evaluate.float64.elementary import arctangent_ratio, divided_difference
 from lnkernel.evaluate.float64.gaps import with_gap
 from lnkernel.evaluate.float64.namespace import constant
 from lnkernel.evaluate.float64.own_moments import OwnMoments, own_moments
@@ -49,14 +49,25 @@ def _(num: Float64, x: Any) -> tuple[Array, Array]:
 
 @elementary.arcsine.register
 def _(num: Float64, sine: Array, cosine: Array) -> Array:
+    if num.quick:  # XLA calls a function for every single arctan2
+        return sine * _quick_arcsine_ratio(sine, cosine)
     return num.xp.arctan2(sine, cosine)
 
 
 @elementary.arcsine_ratio.register
 def _(num: Float64, sine: Array, cosine: Array) -> Array:
+    if num.quick:
+        return _quick_arcsine_ratio(sine, cosine)
     none = sine == 0
     away = num.xp.where(none, 1.0, sine)
     return num.xp.where(none, 1.0, num.xp.arctan2(away, cosine) / away)
+
+
+def _quick_arcsine_ratio(sine: Array, cosine: Array) -> Array:
+    """The angle is twice that with the tangent sine/(1 + cosine), for a cosine that is not negative."""
+    inverse = 2.0 * (1 / (1 + cosine))
+    tangent = sine * inverse  # twice that of half the angle
+    return inverse * arctangent_ratio(0.25 * (tangent * tangent))
 
 
 @elementary.arcsine_ratio_gap.register
@@ -107,11 +118,18 @@ def _not_negative(num: Float64, cov: Covariance) -> Covariance:
 
 def _own(form: Form, cov: Covariance, num: Float64) -> tuple[Own, Own] | None:
     """What is known of each input by itself."""
-    one, two = (own_moments(form, as_precise(side.q)) for side in (cov.first, cov.second))
+    one, two = (
+        num.of_input(partial(own_moments, form), as_precise(side.q))
+        for side in (cov.first, cov.second)
+    )
     if one is None or two is None:
         return None
     first, second = (
-        Own(each.square, each.variance, partial(_calibrate, num, each.growth))
+        Own(
+            each.square,
+            each.variance,
+            partial(num.of_input, partial(_calibrate, num), each.growth),
+        )
         for each in (one, two)
     )
     return first, second

@@ -10,10 +10,13 @@ evaluated as four short chains.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.polynomial.chebyshev import cheb2poly
 
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.namespace import differentiable
@@ -67,6 +70,22 @@ def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     square = x * x
     a, b, c, d = (_horner(coefficients[k::4], square * square) for k in range(4))
     return (a + b * x) + (c + d * x) * square
+
+
+@lru_cache(maxsize=1)
+def _arctangent_coefficients() -> tuple[float, ...]:
+    """Of arctan(t)/t in powers of 2t² - 1: they fall like 3^-k, since the nearest singularity is at t² = -1."""
+    places = np.arccos(np.longdouble(-1)) * (np.arange(48) + np.longdouble(0.5)) / 48
+    t = np.sqrt((1 + np.cos(places)) / 2)
+    waves = np.cos(np.outer(np.arange(24), places))
+    series = waves @ (np.arctan(t) / t) / 24
+    series[0] /= 2
+    return tuple(float(c) for c in cheb2poly(series))
+
+
+def arctangent_ratio(square: Array) -> Array:
+    """arctan(t)/t from t², for t in [-1, 1]."""
+    return polynomial(_arctangent_coefficients(), 2 * square - 1)
 
 
 def _horner(coefficients: tuple[float, ...], x: Array) -> Array:

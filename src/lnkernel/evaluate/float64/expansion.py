@@ -30,7 +30,7 @@ from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.hermite import SHORTEST, nodes_and_weights
+from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 from lnkernel.evaluate.float64.integration import prepare_integrals
 from lnkernel.evaluate.float64.resolution import LONGEST
@@ -77,10 +77,11 @@ def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
 
 
 class Choice(NamedTuple):
-    """How many Hermite polynomials, and of which degrees the tables are that replace them."""
+    """How many Hermite polynomials, and of which degrees the tables are that replace them; up to which length."""
 
     terms: int
     degrees: Parity | None
+    longest: float | None = None
 
 
 def _prepare(part: Any, plain: Elementwise, length: float) -> Node:
@@ -100,7 +101,7 @@ def _prepare(part: Any, plain: Elementwise, length: float) -> Node:
 def _finer(made: Any) -> Node:
     """Without tables, with more terms or panels."""
     if isinstance(made, Expanded):
-        return dataclasses.replace(made, terms=2 * made.terms, degrees=None)
+        return dataclasses.replace(made, terms=2 * made.terms, degrees=None, longest=None)
     if isinstance(made, Integrated):
         return dataclasses.replace(made, table=(), grading=made.grading._replace(fineness=2))
     return made
@@ -111,7 +112,7 @@ def choice_for(layer: Elementwise, length: float) -> Choice | None:
 
     >>> from lnkernel import Tanh
     >>> choice_for(Tanh(), 1.0)    # 27 coefficients for the odd ones, and none for the even
-    Choice(terms=256, degrees=(-1, 26))
+    Choice(terms=256, degrees=(-1, 26), longest=1.0)
     """
     return _choice(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
 
@@ -135,9 +136,10 @@ def _choice(layer: Elementwise, step: int) -> Choice | None:
 def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
     """The least that suffices, up to half of the Hermite polynomials that are known."""
     x, weights = nodes_and_weights(known)
+    longest = 2.0 ** (step / STEPS)
     with jax.enable_x64(True), np.errstate(all="ignore"):
         phi = function_of(layer)
-        values = np.asarray(phi.rest(2.0 ** (step / STEPS) * x))
+        values = np.asarray(phi.rest(longest * x))
         start = float(phi.at_zero)
     if not np.isfinite(values).all():
         return None
@@ -145,7 +147,7 @@ def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
     terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)
-    return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])))
+    return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])), longest)
 
 
 def _follows_lengths(part: Any) -> bool:
@@ -192,7 +194,12 @@ def _(num: Probe, layer: Elementwise, cov: Covariance, grading: Grading, table: 
 
 @expectations.register
 def _(
-    num: Probe, layer: Smooth, cov: Covariance, terms: int, degrees: Parity | None = None
+    num: Probe,
+    layer: Smooth,
+    cov: Covariance,
+    terms: int,
+    degrees: Parity | None = None,
+    longest: float | None = None,
 ) -> Dual:
     return _follow(num, layer, cov)
 

@@ -19,7 +19,7 @@ import numpy as np
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.types import Array
 
-OPERATIONS = ("squared", "sqrt", "power", "cosines", "softened", "divide")
+OPERATIONS = ("squared", "sqrt", "power", "cosines", "softened", "divide", "of_input")
 
 
 class OutOfStepError(Exception):
@@ -60,6 +60,8 @@ def _of_one_side(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 class Remembering(EagerFloat64):
     """Keeps what belongs to the inputs of one side, 0 for the first and 1 for the second."""
 
+    prepared = True
+
     def __init__(self, with_range: bool, sharp: bool, side: int, points: int):
         super().__init__(with_range, quick=True, sharp=sharp)
         self.busy, self.shape = False, (points, 1) if side == 0 else (1, points)
@@ -87,6 +89,8 @@ class Remembering(EagerFloat64):
 
 class Recalling(Float64):
     """Takes what belongs to one input from the records of both sides."""
+
+    prepared = True
 
     def __init__(self, with_range: bool, sharp: bool, records: tuple[Record, Record]):
         super().__init__(with_range, quick=True, sharp=sharp)

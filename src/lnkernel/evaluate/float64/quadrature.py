@@ -28,7 +28,7 @@ from lnkernel.evaluate.float64.angle_table import look_up
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import Function, density, function_of
 from lnkernel.evaluate.float64.gaps import relative_difference
-from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.hermite_features import SHORTEST
 from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
 from lnkernel.evaluate.float64.panels import (
     NODES,

@@ -45,7 +45,7 @@ def _(num: LeadingTerms, freedom: int, m: Any) -> Spherical:
 
 
 @expectations.register
-def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, degrees: Any = None) -> Dual:
+def _(num: LeadingTerms, layer: Smooth, cov: Covariance, terms: int, *more: Any) -> Dual:
     return dual_by_moments(num, layer, cov)
 
 

@@ -15,7 +15,7 @@ from lnkernel.calculus.quadrature import Grading, Table, graded_quadrature
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.errors import GrowthError
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.hermite import SHORTEST
+from lnkernel.evaluate.float64.hermite_features import SHORTEST
 from lnkernel.evaluate.float64.moments import moments_rule
 from lnkernel.evaluate.float64.panels import gaussian_rule, levels_for, marks_of
 from lnkernel.evaluate.float64.resolution import demand_resolved

@@ -1,0 +1,133 @@
+r"""Hermite series at pairs of different lengths, as short sums of products of numbers of single inputs.
+
+A series $\sum_n v_n(r_1)\,v_n(r_2)\,\rho^n$ has an even and an odd part, each a Chebyshev series in $y = 2\rho^2 - 1$,
+
+    sum_j C_j(r1, r2) T_j(y),   C_j(r1, r2) = sum_n B_jn v_n(r1) v_n(r2),   all B_jn >= 0.
+
+Each $C_j$ is a positive kernel of two lengths, smooth, and so of low rank: Cholesky's factors with pivots, at some
+nodes, give $f_j$ with $C_j(r_1, r_2) = f_j(r_1)\cdot f_j(r_2)$, and these are polynomials in r. For tanh of vectors of
+length up to 2 some 200 products replace 1,024 Hermite polynomials.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.elementary import total
+from lnkernel.evaluate.float64.hermite_tables import MOST, bases
+from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
+
+LARGEST = 600  # products; above, a loop over the Hermite polynomials is compiled sooner
+# LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
+# more than so many the first kernels C_j, which have the highest ranks, become matrix products.
+IN_LOOP = 120
+# What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
+NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-52, 2.0**-45
+ROUNDING = 2.0**-52  # of a kernel, relatively
+
+Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
+
+
+class Factors(NamedTuple):
+    """Of one input; the even and the odd part of a series."""
+
+    even: Orders
+    odd: Orders
+
+
+class Table(NamedTuple):
+    """Numbers of an input as functions of its length: some that were given, and `Factors`."""
+
+    curves: Curves
+    given: int  # how many
+    ranks: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def at(self, length: np.ndarray) -> tuple[list[np.ndarray], Factors]:
+        """NaN for vectors that are too long."""
+        numbers = iter(self.curves.at(length))
+        given = [next(numbers) for _ in range(self.given)]
+        even, odd = (
+            tuple(tuple(next(numbers) for _ in range(rank)) for rank in ranks)
+            for ranks in self.ranks
+        )
+        return given, Factors(even, odd)
+
+
+def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> Table | None:
+    """From numbers (NODES,) and the features v_n (terms, NODES) at `lengths_of_nodes`; None where it would be too
+    large."""
+    even, odd = (_factors(features, parity) for parity in (0, 1))
+    if even is None or odd is None:
+        return None
+    ranks = tuple(f.shape[1] for f in even), tuple(f.shape[1] for f in odd)
+    if sum(map(sum, ranks)) > LARGEST:
+        return None
+    curves = curves_through(longest, np.column_stack([*given, *even, *odd]))
+    return Table(curves, len(given), ranks)
+
+
+def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
+    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few."""
+    part = features[parity::2]
+    found: list[np.ndarray] = []
+    for order, weights in enumerate(bases(len(features), parity, MOST).value):
+        least = min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
+        factor = _pivoted_cholesky((part.T * weights) @ part, least)
+        if not factor.shape[1]:
+            return found
+        found.append(factor)
+    return None
+
+
+def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
+    """F with F F^T = kernel, up to `least` on the diagonal; its entries are all as exact as those of the kernel."""
+    rest = kernel.copy()
+    columns: list[np.ndarray] = []
+    while len(columns) < NODES:
+        diagonal = np.diagonal(rest)
+        pivot = int(np.argmax(diagonal))
+        if diagonal[pivot] <= max(least, ROUNDING * kernel[pivot, pivot]):
+            break
+        column = rest[pivot] / np.sqrt(diagonal[pivot])
+        columns.append(column)
+        rest = rest - np.outer(column, column)
+    return np.array(columns).reshape(-1, NODES).T
+
+
+def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, Any]:
+    """The series at the cosine c, with y = 2c² - 1, and its derivative in c."""
+    (even, even_slope), (odd, odd_slope) = (
+        _clenshaw(_products(first, second), y) for first, second in zip(one, two, strict=True)
+    )
+    return even + c * odd, odd + 4 * (c * (even_slope + c * odd_slope))
+
+
+def _products(one: Orders, two: Orders) -> list[Any]:
+    """The C_j of all pairs."""
+    excess = sum(map(len, one)) - IN_LOOP
+    found: list[Any] = []
+    for first, second in zip(one, two, strict=True):
+        if excess > 0:
+            xp = namespace.of(*first, *second)
+            found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
+            excess -= len(first)
+        else:
+            found.append(total([x * y for x, y in zip(first, second, strict=True)]))
+    return found
+
+
+def _clenshaw(coefficients: list[Any], y: Array) -> tuple[Any, Any]:
+    """The Chebyshev series in y, and its derivative."""
+    if not coefficients:
+        return 0.0, 0.0
+    twice = 2 * y
+    value: Any = 0.0
+    above, slope, slope_above = value, value, value
+    for coefficient in coefficients[:0:-1]:
+        slope, slope_above = 2 * value + (twice * slope - slope_above), slope
+        value, above = coefficient + (twice * value - above), value
+    return coefficients[0] + (y * value - above), value + (y * slope - slope_above)

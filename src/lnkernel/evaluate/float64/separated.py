@@ -1,0 +1,128 @@
+r"""Quick pairs of different lengths behind an analytic activation, from the products of `separable.py`.
+
+Less its mean the activation has the unit features $\hat c_n = a_n/|a_{\ge 1}|$. With the share $s$ of the mean and
+what it leaves, $\sqrt{1 - s^2} = |a_{\ge 1}|/|a|$, the cosine of all features is
+
+    s_1 s_2 + sqrt(1 - s_1^2) sqrt(1 - s_2^2) sum c_n(r1) c_n(r2) rho^n.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from lnkernel.arch.smooth import Smooth
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.state import Both, Mean
+from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
+from lnkernel.evaluate.float64.hermite_features import features
+from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
+from lnkernel.evaluate.float64.separable import Factors, Table, sum_products, table_of
+
+
+class Image(NamedTuple):
+    """What an activation makes of one input."""
+
+    size: Any  # |a|
+    share: Any  # a_0/|a|
+    rest: Any  # |a| without a_0, over |a|
+    factors: Factors  # of the series of c_n
+
+
+@lru_cache(maxsize=64)
+def tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
+    """Of the numbers of an `Image`, but for powers of the length; and of the features of u phi'(u), over |a|."""
+    r: Any = lengths_of_nodes(longest)
+    found = features(layer, r, terms)
+    unit, euler, size, rest = (np.asarray(part) for part in found)
+    centred = unit / rest
+    centred[0] = 0.0
+    # a_n is of order r or less for short vectors, but for phi(0) in a_0
+    small = (size / r, rest) if _vanishes(layer) else (size, rest / r)
+    images = table_of(longest, [small[0], unit[0], small[1]], centred)
+    eulers = table_of(longest, [], euler)
+    return None if images is None or eulers is None else (images, eulers)
+
+
+def _vanishes(layer: Smooth) -> bool:
+    return function_of(layer).vanishes
+
+
+def _tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
+    plain: Smooth = jax.tree.map(float, layer)
+    return tables(plain, terms, longest)
+
+
+def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
+    found = _tables(layer, terms, longest)
+    if found is None:
+        return None
+    (size, share, rest), factors = found[0].at(r)
+    if _vanishes(layer):
+        return Image(size * r, share, rest, factors)
+    return Image(size, share, rest * r, factors)
+
+
+def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
+    found = _tables(layer, terms, longest)
+    assert found is not None
+    return found[1].at(r)[1]
+
+
+def dual_by_products(
+    num: Float64,
+    layer: Smooth,
+    cov: Covariance,
+    lengths: tuple[Array, Array],
+    terms: int,
+    longest: float,
+) -> Dual | None:
+    """The angles from their cosines; NaN where too few digits would be left of a small one. None where a table would
+    be too large."""
+    image = partial(_image, layer, terms, longest)
+    one, two = (num.of_input(image, r) for r in lengths)
+    if one is None or two is None:
+        return None
+    y = 1 - 8 * (cov.w * cov.z)
+    cosine, steepness = sum_products(one.factors, two.factors, cov.c, y)
+    rests, vanishes = one.rest * two.rest, _vanishes(layer)
+    slope = rests * steepness
+
+    def euler() -> Any:
+        first, second = (num.of_input(partial(_euler, layer, terms, longest), r) for r in lengths)
+        return sum_products(first, second, cov.c, y)[0]
+
+    alive = (cov.first.live, cov.second.live)
+    first, second = (
+        Length(side.size * side.size, live).masked(num, side.size * side.size)
+        for side, live in zip((one, two), alive if vanishes else (True, True), strict=True)
+    )
+    left1, left2 = (
+        Length(whole.q * (side.rest * side.rest), live)
+        for whole, side, live in zip((first, second), (one, two), alive, strict=True)
+    )
+    sizes, shares = (one.size, two.size), (one.share, two.share)
+    means, rest = (
+        [x * size for x, size in zip(parts, sizes, strict=True)]
+        for parts in ([abs(s) for s in shares], (one.rest, two.rest))
+    )
+    return Dual(
+        total=Covariance(
+            first,
+            second,
+            *with_gap(one.share * two.share + rests * cosine),
+            relative_difference(*sizes),
+        ),
+        mean=Mean(*shares, relative_difference(*means), Both(one.rest, two.rest)),
+        slope=slope,
+        euler=euler,
+        derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
+        centred=Covariance(left1, left2, *with_gap(cosine), relative_difference(*rest)),
+    )

@@ -1,0 +1,73 @@
+"""Products of numbers of single inputs, against the Hermite series that they replace, and against NumPy's way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.evaluate.float64 import on_diagonal, separable
+from lnkernel.evaluate.float64.elementary import arctangent_ratio
+from lnkernel.evaluate.float64.expansion import choice_for
+from lnkernel.evaluate.float64.hermite_features import features
+from lnkernel.evaluate.float64.separated import tables
+
+RNG = np.random.default_rng(0)
+ACTIVATIONS = [lnk.Silu(), lnk.Tanh(), lnk.Softplus()]
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS, ids=repr)
+def test_sums_of_products(act: lnk.Smooth) -> None:
+    """And their slopes, at all lengths from nearly 0, with long numbers on the other side."""
+    choice = choice_for(act, 1.5)
+    assert choice is not None and choice.longest is not None
+    found = tables(act, choice.terms, choice.longest)
+    assert found is not None
+    r1, r2 = RNG.uniform(0, choice.longest, (2, 24))
+    r1[:3] = 1e-6
+    rho = np.cos(RNG.uniform(0.1, np.pi - 0.1, (24, 24)))
+    sides = found[0].at(r1[:, None])[1], found[0].at(r2[None, :])[1]
+    value, slope = separable.sum_products(*sides, rho, 2 * rho**2 - 1)
+    one, two = features(act, r1[:, None], choice.terms), features(act, r2[None, :], choice.terms)
+    products = (one.unit / one.rest * (two.unit / two.rest)).astype(np.longdouble)
+    products[0] = 0
+    n, c = np.arange(choice.terms)[:, None, None], rho.astype(np.longdouble)
+    assert np.abs(value - (products * c**n).sum(axis=0)).max() < 5e-15
+    exact = (n * products * c ** np.maximum(n - 1, 0)).sum(axis=0)
+    assert np.abs(slope - exact).max() < 2e-14
+
+
+def test_longer_vectors_are_no_numbers() -> None:
+    found = tables(lnk.Silu(), 128, 1.0)
+    assert found is not None
+    (size, *_), _ = found[0].at(np.array([[0.5, 1.0, 1.01]]))
+    assert np.isfinite(size).tolist() == [[True, True, False]]
+
+
+def test_moments_of_many_inputs() -> None:
+    """By interpolation, and beyond the longest one as those of few."""
+    r = np.concatenate([RNG.uniform(0, 2, 50), [1e-60, 2.5]])
+    for act in ACTIVATIONS:
+        many = on_diagonal._moments_of_many(act, 2.0, r)
+        for found, exact in zip(many, on_diagonal.moments_at(act, r), strict=True):
+            np.testing.assert_allclose(found, exact, rtol=4e-15, atol=1e-16)
+
+
+def test_arctangent() -> None:
+    t = np.linspace(0, 1, 1001)[1:].astype(np.longdouble)
+    assert np.abs(arctangent_ratio((t * t).astype(float)) * t / np.arctan(t) - 1).max() < 6e-16
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_matrix_of_many_points(scale: bool) -> None:
+    """Compiled, beside the same pairs by NumPy, which sums Hermite series; with a trainable scale before SiLU."""
+    norm = lnk.LayerNorm(0.3, scale=scale)
+    arch = lnk.serial(
+        lnk.Dense(8), norm, lnk.Silu(), lnk.Dense(8, b_std=0.2), lnk.Softplus(), lnk.Dense(1)
+    )
+    x = RNG.normal(size=(130, 4)) * RNG.uniform(0.01, 2, (130, 1))
+    x[3], x[4] = x[5] * (1 + 1e-9), -x[5]
+    theta = lnk.ntk(arch)
+    few, ends = np.arange(20), np.sqrt(theta.diagonal(x[:20]))
+    apart = np.abs(theta(x)[np.ix_(few, few)] - theta(x[few])) / np.outer(ends, ends)
+    assert apart.max() < 1e-14
