@@ -18,7 +18,7 @@ from lnkernel.calculus.homogeneous import Tails, integer_moment
 from lnkernel.evaluate.float64 import namespace, tables
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
-from lnkernel.evaluate.float64.elementary import half_root, polynomial
+from lnkernel.evaluate.float64.elementary import computed_once, half_root, polynomial
 from lnkernel.evaluate.float64.namespace import differentiable_in
 from lnkernel.evaluate.float64.precise import Precise
 
@@ -63,7 +63,7 @@ def _(degree: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array
     value = _integer_far(degree, m)
     if degree > 0:
         growth = degree * degree / (2 * degree - 1)
-        return value, 2 * growth * _integer_far(degree - 1, m) * dm
+        return value, 2 * growth * computed_once(_integer_far(degree - 1, m)) * dm
     apart = m > 0
     safe = jnp.where(apart, m, 0.5)
     return value, jnp.where(apart, 1 / (math.pi * jnp.sqrt(safe * (1 - safe))), 0.0) * dm
@@ -86,7 +86,9 @@ def _gap(degree: float, m: Array, log: Array) -> Array:
 
 @homogeneous.tails.register
 def _(num: Float64, degree: float, m: Array) -> Tails:
-    return tails(degree, m)
+    if num.quick:
+        return tails(degree, m)
+    return Tails(*map(computed_once, tails(degree, computed_once(m))))
 
 
 @homogeneous.moment.register
