@@ -57,10 +57,10 @@ def computed_once(x: Array) -> Array:
     """x, behind a division by 1 that XLA cannot see through.
 
     XLA copies additions and multiplications into every loop that uses their result, and divisions into none. A
-    derivative has many such loops, each with copies of the whole network before it: it compiles twice as fast so.
+    derivative has many such loops, each with copies of the network before it, which all have to be compiled.
     """
-    xp = namespace.of(x)
-    return x if xp is not jnp else x / xp.where(x == x, 1.0, 2.0)  # noqa: PLR0124 (not so for NaN)
+    is_number = x == x
+    return x / jnp.where(is_number, 1.0, 2.0) if namespace.of(x) is jnp else x
 
 
 @computed_once.defjvp
