@@ -132,3 +132,14 @@ def test_compiling_is_silent(capfd: pytest.CaptureFixture[str]):
     network = lnk.serial(lnk.Dense(8), lnk.GroupNorm(6), lnk.Dense(1))
     lnk.ntk(network)(np.arange(11.0)[:, None])
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_derivatives_of_integer_degrees(p: int):
+    """The first two, where they are finite; by mpmath's own differentiation of the series."""
+    for m in (1e-12, 1e-3, 0.2, 0.45):
+        for number, exact in ((0, lambda z: F(p, z)), (2, lambda z: F(p - 1, z))):  # far, far_slope
+            first = jax.grad(lambda v, number=number: tails(p, v)[number])
+            for order, slope in ((1, first), (2, jax.grad(first))):
+                wanted = mp.diff(exact, mp.mpf(m), order, h=mp.mpf(m) * mp.mpf(10) ** -12)
+                assert relative_error(slope(m), wanted) < 4e-15, (m, number, order)

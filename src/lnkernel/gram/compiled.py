@@ -25,18 +25,17 @@ _lock = Lock()
 
 
 def compiled(
-    function: Callable[..., Any], *fixed: Hashable, nested: bool = False
+    function: Callable[..., Any], *fixed: Hashable, inside: bool = False
 ) -> Callable[..., Any]:
     """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
-    as long as it is kept. `nested`: it may be called inside of another `jax.jit`, where JAX takes no options.
-    """
+    as long as it is kept. What may be called `inside` a user's own `jax.jit` has no options of its own: JAX takes them
+    from the outermost program alone, and refuses others."""
     key = (function, *fixed)
+    options = None if inside else WHOLE_REGISTERS
     with _lock:
         found = _kept.get(key)
         if found is None:
-            found = _kept[key] = jax.jit(
-                partial(function, *fixed), compiler_options=None if nested else WHOLE_REGISTERS
-            )
+            found = _kept[key] = jax.jit(partial(function, *fixed), compiler_options=options)
         _kept.move_to_end(key)
         _drop_oldest()
     return found

@@ -25,15 +25,17 @@ SHORT = 1e-100
 def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     """All pairs of x and x2, (n, m)."""
     structure, varying = dissect(arch)
-    program = compiled(_matrix, structure, nested=True)
-    return program([jnp.asarray(v, jnp.float64) for v in varying], x, x2)
+    compute = compiled(_matrix, structure, inside=True)
+    made: Kernels = compute([jnp.asarray(v, jnp.float64) for v in varying], x, x2)
+    return made
 
 
 def diagonal(arch: Node, x: Array) -> Kernels:
     """Every point with itself, (n,)."""
     structure, varying = dissect(arch)
-    program = compiled(_diagonal, structure, nested=True)
-    return program([jnp.asarray(v, jnp.float64) for v in varying], x)
+    compute = compiled(_diagonal, structure, inside=True)
+    made: Kernels = compute([jnp.asarray(v, jnp.float64) for v in varying], x)
+    return made
 
 
 # Compiled as a whole: under jax.grad alone JAX would compile every single operation.

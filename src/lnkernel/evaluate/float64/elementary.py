@@ -55,6 +55,22 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
     return value, jnp.where(y > 0, (dx - value * dy) / jnp.where(y > 0, y, 1.0), dx)
 
 
+@differentiable
+def computed_once(x: Array) -> Array:
+    """x, behind a division by 1 that XLA cannot see through.
+
+    XLA copies additions and multiplications into every loop that uses their result, and divisions into none. A
+    derivative has many such loops, each with copies of the network before it, which all have to be compiled.
+    """
+    is_number = x == x
+    return x / jnp.where(is_number, 1.0, 2.0) if namespace.of(x) is jnp else x
+
+
+@computed_once.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return computed_once(*primals), tangents[0]
+
+
 def total(terms: list[Array]) -> Array:
     """Their sum, joined in pairs: a short chain of additions, and a small error."""
     while len(terms) > 1:

@@ -20,7 +20,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide, total
 from lnkernel.evaluate.float64.namespace import constant
-from lnkernel.evaluate.float64.precise import Precise, as_precise, two_to
+from lnkernel.evaluate.float64.precise import Precise, as_precise, exponent_of, two_to
 from lnkernel.evaluate.float64.projection import centred, project
 from lnkernel.types import Array as AnyArray
 
@@ -52,7 +52,7 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
     `with_range` gives squared lengths twice the digits and an exponent of their own.
     """
     xp = namespace.of(x)
-    _, exponent = xp.frexp(constant(xp.max(xp.abs(x), axis=1)))
+    exponent = 1 + exponent_of(xp.max(xp.abs(x), axis=1))
     scaled = _shift(xp.asarray(x), -exponent[:, None])
     y = centred(scaled) if centre else scaled
     square = _square_sum(y) if with_range else as_precise(xp.sum(y * y, axis=1))
@@ -254,5 +254,5 @@ def _divide(x: Precise, number: int) -> Precise:
 
 def _shift(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
-    half = exponent // 2
+    half = exponent >> 1
     return x * two_to(half) * two_to(exponent - half)

@@ -104,7 +104,7 @@ def normalised(x: Precise) -> Precise:
     times by the next, so that programs would grow exponentially with depth. Divisions it
     holds for dear, and computes them once.
     """
-    shift = _exponent_of(x.high)
+    shift = exponent_of(x.high)
     scale = two_to(shift)
     exponent = exponent_or_zero(x) + shift
     if isinstance(exponent, jax.Array):
@@ -158,7 +158,7 @@ def _clip(exponent: Array) -> Array:
     return namespace.of(exponent).clip(exponent, -FAR, FAR)
 
 
-def _exponent_of(x: Array) -> Array:
+def exponent_of(x: Array) -> Array:
     """k with 2^k <= |x| < 2^(k+1); 0 for zero and infinity."""
     x, xp = constant(x), namespace.of(x)
     exponent = ((to_bits(x) >> 52) & 0x7FF) - 1023

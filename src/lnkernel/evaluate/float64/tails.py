@@ -7,8 +7,10 @@ place, for `far` and for `1 - near`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
 from lnkernel.calculus import homogeneous
@@ -16,7 +18,8 @@ from lnkernel.calculus.homogeneous import Tails, integer_moment
 from lnkernel.evaluate.float64 import namespace, tables
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
-from lnkernel.evaluate.float64.elementary import half_root, polynomial
+from lnkernel.evaluate.float64.elementary import computed_once, half_root, polynomial
+from lnkernel.evaluate.float64.namespace import differentiable_in
 from lnkernel.evaluate.float64.precise import Precise
 
 
@@ -39,17 +42,31 @@ def _integer_tails(degree: int, m: Array) -> Tails:
     and a polynomial: $F_1(-|\rho|) = (\sin\theta - \theta\cos\theta)/\pi$ with $\sin(\theta/2) = \sqrt m$, and
     $F_1(\rho) - F_1(-\rho) = \rho$.
     """
-    half_sine = half_root(m)
-    far, far_slope = (_integer_far(p, m, half_sine) for p in (degree, degree - 1))
+    far, far_slope = (_integer_far(p, m) for p in (degree, degree - 1))
     gap = _integer_gap(degree, m, far)
     return Tails(far, gap, far_slope, 1 - _integer_gap(degree - 1, m, far_slope))
 
 
-def _integer_far(degree: int, m: Array, half_sine: Array) -> Array:
-    powers = half_sine
+@differentiable_in(fixed=(0,))
+def _integer_far(degree: int, m: Array) -> Array:
+    powers = half_root(m)
     for _ in range(degree):
         powers = powers * m
     return powers * polynomial(tuple(2 * c for c in tables.far_factor(degree)), m)
+
+
+@_integer_far.defjvp
+def _(degree: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    r"""Price's theorem, $F_p' = \frac{p^2}{2p-1} F_{p-1}$; and $F_0(-|\rho|) = \theta/\pi$, whose derivative at 0 is
+    taken as 0. So derivatives need no polynomials of their own, which programs would be full of."""
+    (m,), (dm,) = primals, tangents
+    value = _integer_far(degree, m)
+    if degree > 0:
+        growth = degree * degree / (2 * degree - 1)
+        return value, 2 * growth * computed_once(_integer_far(degree - 1, m)) * dm
+    apart = m > 0
+    safe = jnp.where(apart, m, 0.5)
+    return value, jnp.where(apart, 1 / (math.pi * jnp.sqrt(safe * (1 - safe))), 0.0) * dm
 
 
 def _integer_gap(degree: int, m: Array, far: Array) -> Array:
@@ -69,7 +86,9 @@ def _gap(degree: float, m: Array, log: Array) -> Array:
 
 @homogeneous.tails.register
 def _(num: Float64, degree: float, m: Array) -> Tails:
-    return tails(degree, m)
+    if num.quick:
+        return tails(degree, m)
+    return Tails(*map(computed_once, tails(degree, computed_once(m))))
 
 
 @homogeneous.moment.register
