@@ -50,9 +50,7 @@ class NTKLinear(nnx.Module):
         return h if self.bias is None else h + self.b_std * self.bias[...]
 
 
-register_linear(
-    NTKLinear, lambda layer: (layer.W_std / math.sqrt(layer.in_features), layer.b_std)
-)
+register_linear(NTKLinear, lambda layer: (layer.W_std / math.sqrt(layer.in_features), layer.b_std))
 
 
 class HomogeneousActivation(nnx.Module):
