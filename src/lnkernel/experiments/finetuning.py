@@ -17,7 +17,7 @@ from flax import nnx
 
 from lnkernel.datasets import mnist
 from lnkernel.datasets.pictures import Pictures
-from lnkernel.experiments.finetuning_bounds import prove
+from lnkernel.experiments.finetuning_bounds import prove, start_of
 from lnkernel.experiments.finetuning_choices import choices_of, spectra, train_choices
 from lnkernel.experiments.finetuning_gap import Task, compare, norm
 from lnkernel.experiments.finetuning_plan import (
@@ -33,7 +33,6 @@ from lnkernel.experiments.finetuning_report import report_of
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.report import Report
 from lnkernel.finite import pull_to_start, train
-from lnkernel.tangents.tangent import tangent
 
 ADAM = 4e-3  # the paper's rate
 RULES = ("none", "ridge", "selective")
@@ -51,13 +50,15 @@ def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Rep
         plan = replace(
             plan,
             pretraining=100,
+            transformers=1,
             points=30,
-            tests=200,
+            tests=210,
             kernel_points=12,
-            strengths=(0.1, 1.0, 10.0, 100.0),
+            strengths=(0.1, 1.0, 10.0),
             steps=40,
             most=1,
-            rule_steps=200,
+            choices=("MLP",),
+            rule_steps=100,
             singles=False,
         )
     digits = mnist()
@@ -72,7 +73,7 @@ def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Rep
 def compute(folder: Folder, plan: TuningPlan, digits: Pictures) -> dict[str, Any]:
     """Everything for every network and seed, from the folder's pieces where they are there."""
     found: dict[str, Any] = {}
-    wanted = [(kind, seed) for kind in KINDS for seed in plan.seeds]
+    wanted = [(kind, seed) for kind in KINDS for seed in plan.seeds_of(kind)]
     for kind, seed in folder.each(wanted, "network"):
         settings = {**plan.settings, "kind": kind, "seed": seed, "data": fingerprint(digits.x)}
         make = partial(_fine_tune, kind, seed, plan, digits)
@@ -87,11 +88,13 @@ def _fine_tune(
     network, task = pretrain(kind, mixed, seed, plan.pretraining), task_of(mixed, plan)
     gaps = [
         row
-        for part in parts_of(kind, network, seed, plan.singles)
+        for part in parts_of(kind, network, seed, plan)
         for row in _gaps(part, network, task, plan)
     ]
     found = {f"gap {name}": np.array([row[name] for row in gaps]) for name in gaps[0]}
-    found |= {f"choice {name}": v for name, v in _choices(kind, network, task, plan, seed).items()}
+    if kind in plan.choices:
+        chosen = _choices(kind, network, task, plan, seed)
+        found |= {f"choice {name}": v for name, v in chosen.items()}
     if kind == "MLP":
         found |= {f"rule {name}": v for name, v in _rules(network, task, plan).items()}
     return found
@@ -106,7 +109,8 @@ def _gaps(part: Part, network: Any, task: Task, plan: TuningPlan) -> list[dict[s
     bounds = None
     if part.layers is not None:
         slope, trained = math.sqrt(largest), part.layers
-        bounds = lambda s: prove(network, task.x, trained, slope, risk, s, task.tests)  # noqa: E731
+        start = start_of(network, np.concatenate([task.x, task.tests]))
+        bounds = partial(prove, start, trained, len(task.x), slope, risk)
     return [
         {"part": part.name, "relative": relative, "largest": largest}
         | compare(part.tangent, task, relative * largest, bounds)
@@ -133,13 +137,10 @@ def _choices(
 
 def _rules(network: Any, task: Task, plan: TuningPlan) -> dict[str, np.ndarray]:
     """The risk while all parameters are trained without a ridge term, with it, and selectively."""
-    rows = task.y.size
-    kernel = tangent(network, dtype=jnp.float64).gram(task.x).reshape(rows, rows)
-    strength = RULE_STRENGTH * float(np.linalg.norm(kernel, 2))
     risks, accuracies, distances = [], [], []
     for rule in RULES:
         model = nnx.clone(network)
-        pull = [pull_to_start(strength, selective=rule == "selective")] * (rule != "none")
+        pull = [pull_to_start(RULE_STRENGTH, selective=rule == "selective")] * (rule != "none")
         optimizer = optax.chain(*pull, optax.adam(RULE_RATE))
         result = train(
             model,

@@ -29,32 +29,46 @@ def ball(risk: float, strength: float) -> float:
     return math.sqrt(2 * risk / strength)
 
 
-def bend_of_mlp(
-    network: nnx.Sequential, x: Float64[np.ndarray, "n d"], trained: Sequence[bool], radius: float
-) -> float:
-    r"""A Lipschitz constant β of $\theta \mapsto \nabla f(\theta, x)$, for a tanh network and all rows of x,
-    in the ball of this radius in the parameters of the `trained` layers.
+class Start(NamedTuple):
+    """What is known of a tanh network at θ₀."""
+
+    norms: list[float]  # |W| of every layer
+    widths: list[int]  # how many outputs each has
+    sizes: list[Float64[np.ndarray, " n"]]  # |a| at every input, of what goes into each layer
+
+
+def start_of(network: nnx.Sequential, x: Float64[np.ndarray, "n d"]) -> Start:
+    """The norms of weights and of activations at these inputs."""
+    a, found = np.asarray(x, np.float64), Start([], [], [])
+    for layer in (one for one in network.layers if isinstance(one, nnx.Linear)):
+        W, b = (np.asarray(v[...], np.float64) for v in (layer.kernel, layer.bias))
+        found.norms.append(float(np.linalg.norm(W, 2)))
+        found.widths.append(W.shape[1])
+        found.sizes.append(np.linalg.norm(a, axis=1))
+        a = np.tanh(a @ W + b)
+    return found
+
+
+def bend_of_mlp(start: Start, trained: Sequence[bool], radius: float) -> float:
+    r"""A Lipschitz constant β of $\theta \mapsto \nabla f(\theta, x)$, for a tanh network and all inputs of
+    `start`, in the ball of this radius in the parameters of the `trained` layers.
 
     β is the largest $|\ddot f|$ along unit directions δ. With $h = W a + b$: $|\dot h| \le |δ|\sqrt{|a|^2 + 1} +
     |W||\dot a|$, $|\ddot h| \le 2|δ||\dot a| + |W||\ddot a|$, and behind a tanh $|\dot a| \le |\dot h|$,
     $|\ddot a| \le \frac4{3\sqrt3}|\dot h|^2 + |\ddot h|$; in the ball $|W|$ and $|a|$ have grown by no more than
     ρ and $\rho|\dot a|$.
     """
-    layers = [layer for layer in network.layers if isinstance(layer, nnx.Linear)]
-    start = np.asarray(x, np.float64)  # a at θ₀
-    size, first, second = np.linalg.norm(start, axis=1), np.zeros(len(x)), np.zeros(len(x))
-    for number, (layer, moves) in enumerate(zip(layers, trained, strict=True)):
-        W, b = (np.asarray(v[...], np.float64) for v in (layer.kernel, layer.bias))
-        norm = np.linalg.norm(W, 2) + radius * moves
+    first = second = np.zeros_like(start.sizes[0])
+    last = len(trained) - 1
+    for number, moves in enumerate(trained):
+        size = start.sizes[number]
+        if number:
+            size = np.minimum(size + radius * first, math.sqrt(start.widths[number - 1]))
+        norm = start.norms[number] + radius * moves
         second = 2 * moves * first + norm * second
         first = moves * np.sqrt(size**2 + 1) + norm * first
-        if number == len(layers) - 1:
-            break
-        start = np.tanh(start @ W + b)
-        second = BEND * first**2 + SLOPE * second
-        first = SLOPE * first
-        reach = np.linalg.norm(start, axis=1) + radius * first
-        size = np.minimum(reach, math.sqrt(W.shape[1]))
+        if number < last:
+            first, second = SLOPE * first, BEND * first**2 + SLOPE * second
     return float(second.max())
 
 
@@ -71,28 +85,22 @@ class Proved(NamedTuple):
 
 
 def prove(
-    network: nnx.Sequential,
-    x: Float64[np.ndarray, "n d"],
-    trained: Sequence[bool],
-    slope: float,
-    risk: float,
-    strength: float,
-    tests: Float64[np.ndarray, "m d"],
+    start: Start, trained: Sequence[bool], n: int, slope: float, risk: float, strength: float
 ) -> Proved:
-    r"""The bounds from the start alone: |J| is `slope`, $R(\theta_0)$ is `risk`; β holds at x and at `tests`.
+    r"""The bounds from the start alone, of n points with |J| = `slope` and $R(\theta_0)$ = `risk`.
 
     The ball is made smaller as long as it is: at θ* in the ball of radius ρ $|\theta^* - \theta_0| =
     |J_*^T r|/\lambda \le (|J| + \sqrt n\beta\rho)|r|/\lambda$, with $|r| \le \sqrt{2R(\theta_0)}$.
     """
-    points, residual, radius = np.concatenate([x, tests]), math.sqrt(2 * risk), ball(risk, strength)
+    residual, radius = math.sqrt(2 * risk), ball(risk, strength)
     for _ in range(30):
-        bend = bend_of_mlp(network, points, trained, radius)
-        smaller = (slope + math.sqrt(len(x)) * bend * radius) * residual / strength
+        bend = bend_of_mlp(start, trained, radius)
+        smaller = (slope + math.sqrt(n) * bend * radius) * residual / strength
         if smaller >= radius:
             break
         radius = smaller
-    bend = bend_of_mlp(network, points, trained, radius)
-    change = math.sqrt(len(x)) * bend * radius / strength * (slope * radius / 2 + residual)
+    bend = bend_of_mlp(start, trained, radius)
+    change = math.sqrt(n) * bend * radius / strength * (slope * radius / 2 + residual)
     return Proved(radius, bend, change)
 
 

@@ -31,7 +31,8 @@ class Gaps:
 
 def draw_gaps(folder: Folder, gaps: dict[str, Gaps]) -> Path:
     """The distance of the two minima, with its bounds, and of the outputs."""
-    columns = [(kind, part) for kind in gaps for part in ("all parameters", "LoRA")]
+    wanted = ("all parameters", "LoRA")
+    columns = [(kind, part) for kind in gaps for part in wanted if part in gaps[kind].parts]
     with new_figure(folder, "gap", height=4.2) as figure:
         axes = figure.subplots(2, len(columns), sharex=True, sharey="row")
         for (kind, part), (top, bottom) in zip(columns, axes.T, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from jax import Array
 from jaxtyping import Float64
 
 from lnkernel.experiments.finetuning_bounds import Proved, ball
+from lnkernel.tangents import products
 from lnkernel.tangents.function import Function
 from lnkernel.tangents.tangent import Tangent
 
@@ -79,8 +81,8 @@ def compare(
         residual = start + tangent.jvp(task.x, moved).reshape(task.y.shape) - task.y
         pull = tangent.vjp(task.x, residual)
         slope = jax.tree.map(lambda g, d: np.asarray(g) + strength * np.asarray(d), pull, moved)
-        outputs = np.asarray(_outputs(tangent.function, full.params, task.tests))
         linearized = linear.mean(task.tests)
+    outputs = values_at(tangent, full.params, task.tests)
     gaps = np.linalg.norm(outputs - linearized, axis=1)
     found = {
         "strength": strength,
@@ -132,9 +134,11 @@ def _regularised(function: Function, params: Any, x: Array, y: Array, strength: 
     return jax.value_and_grad(loss)(params)
 
 
-@jax.jit
-def _outputs(function: Function, params: Any, x: Array) -> Array:
-    return on_all(function, params, x)
+def values_at(tangent: Tangent, params: Any, x: np.ndarray) -> Float64[np.ndarray, "n k"]:
+    """f with other parameters, by the program that the tangent has for its own."""
+    with tangent.open(("x", x)) as (function, (points,)):
+        moved = jax.tree.map(jnp.asarray, params)
+        return products.values(replace(function, params=moved), points, tangent.batch_size)
 
 
 def on_all(function: Function, params: Any, x: Array) -> Array:

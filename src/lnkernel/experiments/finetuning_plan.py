@@ -29,20 +29,30 @@ class TuningPlan:
     """The size of the experiment."""
 
     seeds: list[int]
+    transformers: int = 3  # of the seeds, whose transformers are fine-tuned, too
     pretraining: int = 600  # steps
-    points: int = 100  # digits to fine-tune on
-    tests: int = 500
+    points: int = 60  # digits to fine-tune on
+    tests: int = 480  # a multiple of `points`: one compiled program for both
     kernel_points: int = 32  # digits whose kernel has the condition number, as in the paper
     strengths: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # in units of λ_max(K)
-    steps: int = 200  # of fine-tuning a choice of layers
+    steps: int = 100  # of fine-tuning a choice of layers
     most: int | None = 2  # layers in a choice of the transformer's; also all but one, and all
+    choices: Sequence[str] = KINDS  # the networks whose layers are chosen
     rule_steps: int = 600
-    singles: bool = True  # whether single blocks of the transformer are fine-tuned, too
+    singles: bool = True  # also single layers and blocks, and all of the transformer's parameters
+
+    def seeds_of(self, kind: str) -> list[int]:
+        """Those of a kind of network."""
+        return self.seeds if kind == "MLP" else self.seeds[: self.transformers]
 
     @property
     def settings(self) -> dict[str, Any]:
         """All of it but the seeds, for the record."""
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "seeds"}
+        own = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in ("seeds", "transformers")
+        }
         sizes = {"side": SIDE, "width": WIDTH, "hidden": HIDDEN, "features": FEATURES, "rank": RANK}
         return own | sizes
 
@@ -101,11 +111,11 @@ def task_of(digits: Pictures, plan: TuningPlan) -> Task:
     return Task(x[:n], one_hot(labels[:n]), x[n:m], labels[n:m])
 
 
-def parts_of(kind: str, network: Any, seed: int, singles: bool) -> list[Part]:
+def parts_of(kind: str, network: Any, seed: int, plan: TuningPlan) -> list[Part]:
     """All parameters, some layers, and LoRA factors, each as a tangent in float64."""
 
     def of(model: Any, wrt: Any) -> Tangent:
-        return tangent(model, wrt=wrt, dtype=jnp.float64)
+        return tangent(model, wrt=wrt, dtype=jnp.float64, batch_size=plan.points)
 
     adapted = lora_of(kind, network, seed)
     lora = Part("LoRA", of(adapted, nnx.LoRAParam), None)
@@ -117,9 +127,15 @@ def parts_of(kind: str, network: Any, seed: int, singles: bool) -> list[Part]:
             )
             for number, place in enumerate(places)
         ]
-        return [Part("all parameters", of(network, None), [True] * len(places)), *layers, lora]
+        return [
+            Part("all parameters", of(network, None), [True] * len(places)),
+            *layers * plan.singles,
+            lora,
+        ]
+    if not plan.singles:
+        return [lora]
     blocks = [Part(f"block {i + 1}", of(network, f"blocks/{i}"), None) for i in range(2)]
-    return [Part("all parameters", of(network, None), None), *blocks * singles, lora]
+    return [Part("all parameters", of(network, None), None), *blocks, lora]
 
 
 def lora_of(kind: str, network: Any, seed: int) -> Any:

@@ -21,7 +21,9 @@ Pieces = dict[str, list[dict[str, np.ndarray]]]
 
 def report_of(folder: Folder, plan: TuningPlan, found: dict[str, Any]) -> Report:
     """Figures and tables in the folder, and the report that shows them."""
-    pieces: Pieces = {kind: [found[f"{kind} {seed}"] for seed in plan.seeds] for kind in KINDS}
+    pieces: Pieces = {
+        kind: [found[f"{kind} {seed}"] for seed in plan.seeds_of(kind)] for kind in KINDS
+    }
     gaps = {kind: Gaps(of_seeds) for kind, of_seeds in pieces.items()}
     report = Report(
         "Fine-tuning beside its linearization",
@@ -32,7 +34,7 @@ def report_of(folder: Folder, plan: TuningPlan, found: dict[str, Any]) -> Report
     if folder_is_quick(plan):
         add_quick_notice(report, f"on {plan.points} digits, {len(plan.seeds)} seeds")
     _add_gaps(report, folder, gaps)
-    _add_choices(report, folder, pieces)
+    _add_choices(report, folder, {kind: pieces[kind] for kind in plan.choices})
     _add_rules(report, folder, pieces["MLP"])
     _add_setting(report, plan)
     return report
