@@ -63,7 +63,7 @@ def test_the_mean_of_lora_s_kernel_is_the_layer_s() -> None:
 
 
 def test_lora_nowhere() -> None:
-    with pytest.raises(InputError, match=r"none chosen of first, parts/1, last"):
+    with pytest.raises(InputError, match=r"none chosen of first, last, parts/1"):
         lnk.finite.add_lora(Net(), 2, where=lambda path: False)
     with pytest.raises(InputError, match="Linear without any"):
         lnk.finite.add_lora(nnx.Linear(2, 2, rngs=nnx.Rngs(0)), 2)
