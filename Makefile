@@ -67,7 +67,7 @@ training: setup  ## speed of training an ensemble beside PyTorch
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)
 
-peers: setup  ## the separate environments of neural-tangents, GPJax and PyTorch
+peers: setup  ## the separate environments of neural-tangents, GPJax, PyTorch and laplace-torch
 	$(BIN)/python -m benchmarks.peers.environment
 
 peers-report: setup  ## agreement, accuracy, speed and memory beside them: docs/peers.md, README.md
@@ -77,4 +77,4 @@ golden: setup  ## the reference kernels of neural-tangents that the tests hold o
 	$(BIN)/python -m benchmarks.peers.golden
 
 clean:
-	rm -rf .venv .venv-peers .venv-gpjax .venv-torch build dist out
+	rm -rf .venv .venv-peers .venv-gpjax .venv-torch .venv-laplace build dist out

@@ -1,8 +1,14 @@
 """The claim: every kernel is exact to a few units in the last place, wherever the inputs lie.
 
-    python -m benchmarks.accuracy            # all networks, two hours, nearly all of which is compilation
-    python -m benchmarks.accuracy --numpy    # without the programs of large matrices
-    python -m benchmarks.accuracy --quick    # one of each kind
+    python -m benchmarks.accuracy                # all networks
+    python -m benchmarks.accuracy --numpy        # without the programs of large matrices
+    python -m benchmarks.accuracy --every-way    # with all of them, hours of compilation
+    python -m benchmarks.accuracy --quick        # one network of each kind
+
+Every network is asked for rectangular and symmetric matrices and for diagonals, few points at a time, as NumPy
+computes them; and once, for all points at once, for a symmetric matrix by the program of large ones, whose pairs go
+the quick and the careful way. What that leaves out, `--every-way` does: rectangular matrices and diagonals by
+programs, and programs that take minutes to compile.
 
 Errors are relative to sqrt(Theta(x,x) Theta(x2,x2)), and likewise for K, against an evaluation
 with 50 digits that shares nothing with the library (`tests/oracle.py`). The exit code is 1 if
@@ -34,6 +40,7 @@ import cases
 import oracle
 
 import lnkernel as lnk
+from lnkernel.arch.facts import needs_compiler
 from lnkernel.gram import eager
 
 OUT = Path("out/accuracy.json")
@@ -99,10 +106,7 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
     rows = exact(case.arch, pairs)
     inside = [row for row in rows if row.size < LARGEST]
     found: list[Error] = []
-    ways: list[Way] = [rectangular, symmetric]
-    if case.by_program:
-        ways += [partial(compiled, way) for way in ways]
-    for way, left in itertools.product(ways, _batches(case, inside)):
+    for way, left in itertools.product(ways_of(case), _batches(case, inside)):
         while left:
             try:
                 found.extend(way(case, left))
@@ -111,6 +115,18 @@ def errors(case: cases.Case, pairs: Sequence[cases.Pair]) -> list[Error]:
                 left, lost = _without_overflow(case, left)
                 found.extend(lost)
     return found + [_expected_overflow(case, row) for row in rows if row.size > LARGEST]
+
+
+def ways_of(case: cases.Case) -> list[Way]:
+    """Those of asking for the kernels of this network."""
+    if case.programs == "every":
+        few: list[Way] = [rectangular, symmetric]
+        return few + [partial(compiled, way) for way in few]
+    if needs_compiler(case.arch):  # there is one program for few points and for many
+        return [rectangular, diagonal]
+    return [rectangular, symmetric] + (
+        [partial(compiled, matrix)] if case.programs == "one" else []
+    )
 
 
 def _batches(case: cases.Case, rows: list[Exact]) -> list[list[Exact]]:
@@ -138,14 +154,32 @@ def symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
         yield from _symmetric(case, rows[start : start + TOGETHER])
 
 
-def _symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+def matrix(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+    """By `kernel(x)` alone, all points in one array."""
     points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
-    kernel = kernel_of(case)
-    got, ends = (_by_name(case, found) for found in (kernel(points), kernel.diagonal(points)))
+    got = _by_name(case, kernel_of(case)(points))
     for i, row in enumerate(rows):
-        yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
+        first, second = 2 * i, 2 * i + 1
+        yield from _compared(case, row, "x", got, (first, second))
+        for place, point in ((first, row.pair.x), (second, row.pair.x2)):
+            yield from _compared(case, _with_itself(row, point), "x, x", got, (place, place))
+
+
+def diagonal(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+    """By `kernel.diagonal(x)` alone."""
+    points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
+    ends = _by_name(case, kernel_of(case).diagonal(points))
+    for i, row in enumerate(rows):
         for place, point in ((2 * i, row.pair.x), (2 * i + 1, row.pair.x2)):
             yield from _compared(case, _with_itself(row, point), "diagonal", ends, place)
+
+
+def _symmetric(case: cases.Case, rows: Sequence[Exact]) -> Iterator[Error]:
+    points = np.concatenate([np.stack(row.pair[1:]) for row in rows])
+    got = _by_name(case, kernel_of(case)(points))
+    for i, row in enumerate(rows):
+        yield from _compared(case, row, "x", got, (2 * i, 2 * i + 1))
+    yield from diagonal(case, rows)
 
 
 def kernel_of(case: cases.Case) -> Any:
@@ -281,7 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table and write it as JSON; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one network of each kind")
-    parser.add_argument("--numpy", action="store_true", help="few points at a time, no programs")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--numpy", action="store_true", help="few points at a time, no programs")
+    which.add_argument("--every-way", action="store_true", help="all programs, slow ones too")
     parser.add_argument("--only", help="networks whose name contains this")
     parser.add_argument("--jobs", type=int, default=2, help="networks measured at the same time")
     parser.add_argument("--out", type=Path, default=OUT, help="the JSON file")
@@ -291,8 +327,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tqdm.write(f"{'architecture':37} depth  {heads}{'bound':7}", file=sys.stdout)
     lines = []
     rows = jobs(options.quick, options.only)
-    if options.numpy:
-        rows = [(name, case._replace(by_program=False), d) for name, case, d in rows]
+    programs = "none" if options.numpy else "every" if options.every_way else None
+    if programs is not None:
+        rows = [(name, case._replace(programs=programs), d) for name, case, d in rows]
     # processes of their own, each for few networks: compiled programs take memory
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=8) as pool:
         for found in tqdm(pool.imap(_line, rows), total=len(rows), unit="network"):

@@ -1,13 +1,13 @@
 """lnkernel beside its peers: agreement, accuracy, speed and memory, measured in one run.
 
 The claim: on every task that a peer can do, it agrees with us as far as its own accuracy goes, and we
-are as exact as our own bound says; against neural-tangents, GPJax and PyTorch we are faster, by the
+are as exact as our own bound says; against neural-tangents, GPJax, PyTorch and laplace-torch we are faster, by the
 factors that each row states. With scikit-learn the claim is the same posterior, not the time.
 
     python -m benchmarks.against_peers [--quick] [--only gpjax] [--publish]
 
-Peers: neural-tangents, scikit-learn (with our kernel), GPJax, `torch.func` and PyTorch, each but
-scikit-learn in an environment of its own (`benchmarks/peers/`). Calls of the two sides alternate,
+Peers: neural-tangents, scikit-learn (with our kernel), GPJax, `torch.func`, PyTorch and laplace-torch,
+each but scikit-learn in an environment of its own (`benchmarks/peers/`). Calls of the two sides alternate,
 warm; memory is that of fresh processes. The report goes to `out/peers/`; with `--publish` also into
 docs/peers.md, docs/peers.json and the README. The exit code is 1 if a claim fails or a peer does not
 run.
@@ -36,6 +36,7 @@ PEERS = {  # name, and the file of `comparisons` that measures it
     "scikit-learn": "scikit_learn",
     "gpjax": "gpjax",
     "torch": "pytorch",
+    "laplace": "laplace",
 }
 
 

@@ -64,21 +64,19 @@ def closed_forms() -> dict[str, Case]:
     for name in ("erf", "gelu"):
         act = CLOSED[name]
         # the program of ten closed forms takes ten minutes to compile
-        made[f"{name} 10"] = case(deep(10, act), kind="ten closed forms", by_program=False)
-        made[f"{name} LN all 10"] = case(
-            deep(10, act, before=(LayerNorm(),)), kind="ten closed forms", by_program=False
-        )
+        made[f"{name} 10"] = case(deep(10, act), programs="none")
+        made[f"{name} LN all 10"] = case(deep(10, act, before=(LayerNorm(),)), programs="none")
     return made
 
 
 def polynomials() -> dict[str, Case]:
     cubic = lnk.Polynomial((0.3, -1.0, 0.5, 0.2))
     return {
-        "polynomial": case(deep(2, cubic), kind="cubic"),
+        "polynomial": case(deep(2, cubic)),
         "polynomial LN all, relu": case(
             serial(*deep(2, cubic, before=(AFFINE,)).layers, Relu(), dense())
         ),
-        "hermite": case(deep(2, lnk.Hermite(3)), kind="cubic"),
+        "hermite": case(deep(2, lnk.Hermite(3))),
         "hermite LN all": case(deep(2, lnk.Hermite(4), before=(LayerNorm(),))),
     }
 

@@ -62,8 +62,6 @@ BOUNDS = {
     "shallow": 2e-15,
     "deep": 2e-14,
     "degree below 1 at extreme norms": 2e-13,
-    "ten closed forms": 5e-15,  # lengths are plain float64 numbers there, and the errors of ten layers add up
-    "cubic": 4e-15,  # a cubic makes three of one relative error of a length, and two of them nine
     "summed or integrated": 1e-13,
 }
 
@@ -97,7 +95,7 @@ class Case(NamedTuple):
     longest: float = math.inf  # inputs that the library or the oracle takes
     kernels: tuple[str, ...] = ("ntk", "nngp")  # that exist
     batch: int | None = None  # pairs that are computed at once, where each takes long
-    by_program: bool = True  # and not by NumPy alone
+    programs: str = "one"  # beside NumPy: that of symmetric matrices; or "none", or "every"
 
     def takes(self, pair: Pair) -> bool:
         return pair.size <= self.longest

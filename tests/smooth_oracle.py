@@ -33,7 +33,7 @@ def _gelu(layer: Any, u: arb) -> tuple[arb, arb]:
         below = (-u / arb(2).sqrt()).erfc() / 2
         return u * below, below + u * _normal(u)
     scale = (2 / arb.pi()).sqrt()
-    t = (scale * (u + arb(0.044715) * u**3)).tanh()
+    t = (scale * (u + arb(0.044715) * u * u * u)).tanh()
     return u * (1 + t) / 2, (1 + t) / 2 + u * (1 - t * t) / 2 * scale * (
         1 + 3 * arb(0.044715) * u * u
     )

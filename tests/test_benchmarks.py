@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pictures import shows_something
 
 from benchmarks import bound_vs_output as outputs
 from benchmarks import bound_vs_output_cell as one
@@ -157,7 +158,7 @@ def test_a_cell_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_figures(tmp_path: Path) -> None:
     figures.draw_outputs([ROW, FREE, SILENT], one.RADII, tmp_path / "outputs.png")
     figures.draw_bounds([ROW, FREE, SILENT], tmp_path / "bounds.png")
-    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("outputs.png", "bounds.png"))
+    assert all(shows_something(tmp_path / name) for name in ("outputs.png", "bounds.png"))
 
 
 def test_grids() -> None:

@@ -82,10 +82,25 @@ def test_lengths_that_differ(act: lnk.Smooth, centred: bool) -> None:
     assert max(worst(arch, pairs_of_different_lengths(longest)).values()) < 2e-15
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("act", CLOSED, ids=repr)
 def test_ten_layers(act: lnk.Smooth) -> None:
+    assert max(worst(network(act, 10), PAIRS[::6]).values()) < 2e-15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", CLOSED, ids=repr)
+def test_ten_layers_at_every_pair(act: lnk.Smooth) -> None:
     assert max(worst(network(act, 10), PAIRS).values()) < 2e-15
+
+
+def test_the_diagonal_of_ten_layers() -> None:
+    """Where the lengths have become constant, all layers make one and the same error: there is none."""
+    x = np.random.default_rng(4).normal(size=(6, 3))
+    for act in (lnk.Erf(), lnk.Gelu()):
+        dense = lnk.Dense(8, 1.3, 0.2)
+        arch = lnk.serial(*(dense, lnk.LayerNorm(), act) * 10, dense)
+        ends = lnk.ntk(arch).diagonal(x)
+        assert abs(mp.mpf(float(ends[0])) / oracle.kernels(arch, x[0], x[0])[1] - 1) < 5e-16
 
 
 def test_a_wrong_form_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

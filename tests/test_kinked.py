@@ -103,6 +103,30 @@ def test_long_inputs(size: float) -> None:
                     assert abs(made[i, j] - right) / mpmath.sqrt(a * b) < 3e-14
 
 
+def test_a_long_and_a_short_input() -> None:
+    """E phi' phi' of a SELU, whose derivative jumps: given u, v is Gaussian, and one integral is left."""
+    x, x2 = np.array([[1.0, 0.0]]), np.array([[-600.0, 800.0]])
+    arch = lnk.serial(
+        lnk.Dense(8, 2**0.5), lnk.Selu(), lnk.Dense(1)
+    )  # lengths 1 and 1000, cosine -0.6
+    found = lnk.kernels(arch)(x, x2)
+    product = -600.0  # E uv, which is also the NTK before the activation
+    slopes = (float(found.ntk[0, 0]) - float(found.nngp[0, 0])) / product
+    alpha, size, s = mpf(lnk.Selu().alpha), mpf(lnk.Selu().scale), mpf(800)
+
+    def given(u: mpf) -> mpf:
+        m = -600 * u
+        grown = mpmath.exp(m + s * s / 2) * mpmath.erfc((m + s * s) / s / mpmath.sqrt(2)) / 2
+        return mpmath.ncdf(m / s) + alpha * grown
+
+    def integrand(u: mpf) -> mpf:
+        slope = mpf(1) if u > 0 else alpha * mpmath.exp(u)
+        return slope * given(u) * mpmath.npdf(u)
+
+    exact = size**2 * mpmath.quad(integrand, [-13, -4, -1, 0, 1, 4, 13])
+    assert slopes == pytest.approx(float(exact), rel=2e-14)
+
+
 @pytest.mark.slow
 def test_long_inputs_of_a_second_layer() -> None:
     """Its lengths are estimated before anything is integrated: too short ones would leave NaN."""

@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lnkernel as lnk
-from lnkernel.sklearn import NTKRegressor
+from lnkernel.sklearn import NTKRegressor, networks
+from lnkernel.sklearn.networks import choose_network
 
 SMALL = lnk.mlp(hidden=1, norm="first", b_std=1.0)
 LINEAR = lnk.serial(lnk.Dense(1, b_std=1.0))
@@ -112,6 +113,52 @@ def test_search_over_networks_in_a_pipeline() -> None:
     assert search.best_params_ == {"ntkregressor__arch": SMALL, "ntkregressor__noise": 1e-3}
     assert search.best_score_ > 0.5
     assert search.best_estimator_[-1].bound_.n == len(X)
+
+
+WORDS: list[tuple[dict[str, Any], lnk.Node]] = [
+    ({}, lnk.mlp(hidden=2, norm="first")),
+    ({"hidden": 1, "norm": None}, lnk.mlp(hidden=1)),
+    ({"hidden": np.int64(1), "norm": "all"}, lnk.mlp(hidden=1, norm="all")),
+    ({"activation": "gelu"}, lnk.mlp(norm="first", activation=lnk.Gelu())),
+    ({"activation": "leaky_relu"}, lnk.mlp(norm="first", activation=lnk.LeakyRelu())),
+    ({"activation": "Clip(-1, 1)"}, lnk.mlp(norm="first", activation=lnk.Clip(-1, 1))),
+    ({"activation": lnk.Tanh(), "W_std": 1.0}, lnk.mlp(norm="first", activation=lnk.Tanh(), W_std=1.0)),
+    ({"activation": "identity", "b_std": 1}, lnk.mlp(norm="first", activation=lnk.Identity(), b_std=1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "arch"), WORDS)
+def test_a_network_in_words(words: dict[str, Any], arch: lnk.Node) -> None:
+    assert choose_network(None, **networks.WORDS | words) == arch
+
+
+def test_a_search_prints_words() -> None:
+    grid = {"hidden": [1], "norm": [None, "first"], "noise": [1e-3]}
+    search = GridSearchCV(NTKRegressor(), grid, cv=2, error_score="raise").fit(X, Y)
+    assert search.best_params_ in [{"hidden": 1, "norm": n, "noise": 1e-3} for n in (None, "first")]
+    chosen = lnk.mlp(hidden=1, norm=search.best_params_["norm"])
+    np.testing.assert_array_equal(
+        search.predict(3 * X), lnk.posterior(chosen, X, Y, noise=1e-3).mean(3 * X)
+    )
+    assert repr(NTKRegressor(hidden=3, norm="all")) == "NTKRegressor(hidden=3, norm='all')"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"arch": SMALL, "hidden": 3}, "arch: expected None where hidden=3 is given"),
+        ({"arch": "mlp()", "norm": None, "W_std": 1.0}, "None where norm=None, W_std=1.0 is given"),
+        ({"hidden": 0}, "hidden must be an integer >= 1, got 0"),
+        ({"hidden": True}, "hidden must be an integer >= 1, got True"),
+        ({"norm": "second"}, "norm='second' is not known"),
+        ({"activation": "rely"}, r"Write Relu\?"),
+        ({"activation": "LayerNorm()"}, "activation: expected an activation, its name or its text"),
+        ({"activation": 3}, "activation: expected an activation, its name or its text, got 3"),
+    ],
+)
+def test_words_that_are_refused(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(lnk.errors.LnkernelError, match=message):
+        NTKRegressor(**words).fit(X, Y)
 
 
 def test_a_clone_is_equal_and_unfitted() -> None:

@@ -1,6 +1,6 @@
 """The virtual environments of the peers: made when missing, or when what they hold has changed.
 
-    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch]
+    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch] [laplace]
 
 builds those that are named, all without names, and prints the path of each one's Python.
 Standard library only.
@@ -30,6 +30,7 @@ class Environment:
     folder: str
     requirements: str
     python_version: tuple[int, int] | None = None  # that its pinned wheels are for
+    without: tuple[str, ...] = ()  # packages that come along, and are taken out again
 
     @property
     def path(self) -> Path:
@@ -77,10 +78,15 @@ class Environment:
             )
         venv.create(self.path, clear=True, with_pip=True)
         (self.path / ".gitignore").write_text("*\n")
-        install = [str(self.python), "-m", "pip", "install", "--quiet", "-r", str(self.file)]
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        self._pip("install", "-r", str(self.file))
+        if self.without:
+            self._pip("uninstall", "--yes", *self.without)
+
+    def _pip(self, action: str, *arguments: str) -> None:
+        line = [str(self.python), "-m", "pip", action, "--quiet", *arguments]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise EnvironmentFailedError(f"pip could not install {self.file}:\n{done.stderr}")
+            raise EnvironmentFailedError(f"pip could not {action} {self.file}:\n{done.stderr}")
 
 
 def _dotted(version: tuple[int, ...]) -> str:
@@ -91,7 +97,15 @@ def _dotted(version: tuple[int, ...]) -> str:
 NEURAL_TANGENTS = Environment(".venv-peers", "neural_tangents.txt", (3, 11))
 GPJAX = Environment(".venv-gpjax", "gpjax.txt")
 TORCH = Environment(".venv-torch", "torch.txt")
-BY_NAME = {"neural-tangents": NEURAL_TANGENTS, "gpjax": GPJAX, "torch": TORCH}
+# laplace-torch: a torchvision comes along that is for another build of PyTorch than the one for
+# processors alone; nothing here uses it, but what finds it imports it, and fails
+LAPLACE = Environment(".venv-laplace", "laplace.txt", without=("torchvision",))
+BY_NAME = {
+    "neural-tangents": NEURAL_TANGENTS,
+    "gpjax": GPJAX,
+    "torch": TORCH,
+    "laplace": LAPLACE,
+}
 
 
 def main(names: list[str]) -> int:

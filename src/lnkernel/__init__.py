@@ -50,6 +50,7 @@ from lnkernel.arch import (
     residual,
     serial,
 )
+from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
 from lnkernel.bounds import (
     Bound,
@@ -64,6 +65,8 @@ from lnkernel.bounds import (
 from lnkernel.calculus.state import Kernels
 from lnkernel.gp.duplicates import merge_duplicates
 from lnkernel.gp.posterior import Posterior, posterior
+from lnkernel.gp.search import HyperparameterFit, fit
+from lnkernel.gram.compiled import keep_programs
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
 from lnkernel.version import __version__ as __version__  # said twice: it is public
 
@@ -87,6 +90,7 @@ __all__ = [
     "GroupNorm",
     "Hermite",
     "Homogeneous",
+    "HyperparameterFit",
     "Identity",
     "Kernel",
     "KernelPair",
@@ -121,7 +125,10 @@ __all__ = [
     "errors",
     "experiments",
     "finite",
+    "fit",
+    "keep_programs",
     "kernels",
+    "latex",
     "mean_bound",
     "merge_duplicates",
     "mlp",

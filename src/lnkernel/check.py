@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.errors import ArchitectureError, InputError, TransformationError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array
 
@@ -173,8 +173,25 @@ def group_has_limit(layer: Any) -> None:
 
 def as_number(value: Any) -> float | None:
     """A number of Python, NumPy or JAX as a float; None for everything else, texts included."""
+    if is_traced(value):
+        raise TransformationError("a number")
     kind = np.asarray(value).dtype.kind if not isinstance(value, (str, bool)) else "U"
     return float(value) if kind in "iuf" and np.ndim(value) == 0 else None
+
+
+def plain_number(name: str, value: object, expected: str) -> float:
+    """A plain number out of whatever holds one."""
+    if is_traced(value):
+        raise TransformationError(name)
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(name, expected, repr(value), "Give one number")
+    plain = as_float(value)
+    if plain is None:
+        least = "Give a number in the range of float64, up to 1.8e308"
+        raise InputError(name, expected, reprlib.repr(value), least)
+    return plain
 
 
 def positive_integer(name: str, value: Any) -> int:
@@ -238,8 +255,11 @@ def as_traced_points(name: str, x: Any) -> Array:
     """Data inside a user's transformation: of a tracer only the shape can be checked."""
     if not is_traced(x):
         return jnp.asarray(as_points(name, x))
+    x = jnp.asarray(x)  # of a list of tracers, too
     _check_kind(name, x.dtype)
-    _check_shape(name, x.shape)
+    _check_shape(
+        name, x.shape, f"; over the points of a jax.vmap write lambda {name}: f({name}[None])[0]"
+    )
     return jnp.asarray(x, jnp.float64)
 
 
@@ -320,12 +340,7 @@ def as_targets(y: Any, n: int) -> np.ndarray:
     try:
         given = np.asarray(y)
     except (TypeError, ValueError) as problem:
-        raise InputError(
-            "y",
-            "an array of numbers",
-            f"{type(y).__name__} ({problem})",
-            "Give every point the same number of outputs",
-        ) from None
+        raise _no_array("y", y, problem, "outputs") from None
     shape = tuple(given.shape)
     if given.ndim not in (1, 2) or shape[0] != n or 0 in shape:
         transposed = given.ndim == 2 and shape[1] == n
@@ -349,14 +364,25 @@ def as_targets(y: Any, n: int) -> np.ndarray:
 def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
     """Inputs to predict at, of the dimension of the training inputs."""
     points = np.asarray(as_points(name, x))
-    if points.shape[1] != dimension:
+    _check_dimension(name, points.shape, dimension)
+    return points
+
+
+def as_traced_inputs(x: Any, dimension: int, name: str = "x") -> Array:
+    """The same inside a user's transformation."""
+    points = as_traced_points(name, x)
+    _check_dimension(name, points.shape, dimension)
+    return points
+
+
+def _check_dimension(name: str, shape: tuple[int, ...], dimension: int) -> None:
+    if shape[1] != dimension:
         raise InputError(
             name,
             f"the dimension of the training inputs, {dimension}",
-            f"shape {tuple(points.shape)}",
+            f"shape {tuple(shape)}",
             f"Give {name} the columns that X has",
         )
-    return points
 
 
 def as_array(name: str, x: Any) -> Array:
@@ -364,6 +390,16 @@ def as_array(name: str, x: Any) -> Array:
     given = jnp.asarray(x) if isinstance(x, jax.Array) or is_traced(x) else _as_numpy(name, x)
     _check_kind(name, given.dtype)
     return given
+
+
+def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
+    """The error for what NumPy makes no array of: a tracer, or a ragged list."""
+    if is_traced(x):
+        return TransformationError(name)
+    came = f"{type(x).__name__} ({problem})"
+    return InputError(
+        name, "an array of numbers", came, f"Give every point the same number of {each}"
+    )
 
 
 def _refuse_containers(name: str, x: Any) -> None:
@@ -392,12 +428,7 @@ def _as_numpy(name: str, x: Any) -> np.ndarray:
     try:
         return np.asarray(x)
     except (TypeError, ValueError) as problem:
-        raise InputError(
-            name,
-            "an array of numbers",
-            f"{type(x).__name__} ({problem})",
-            "Give every point the same number of coordinates",
-        ) from None
+        raise _no_array(name, x, problem, "coordinates") from None
 
 
 def _check_kind(name: str, dtype: Any) -> None:
@@ -407,13 +438,13 @@ def _check_kind(name: str, dtype: Any) -> None:
         )
 
 
-def _check_shape(name: str, shape: tuple[int, ...]) -> None:
+def _check_shape(name: str, shape: tuple[int, ...], beside: str = "") -> None:
     if len(shape) != 2:
         raise InputError(
             name,
             "a 2-D array of shape (points, dimension)",
             f"shape {tuple(shape)}",
-            f"For one point write {name}[None, :]; for points on a line write {name}[:, None]",
+            f"For one point write {name}[None, :]; for points on a line write {name}[:, None]{beside}",
         )
     if 0 in shape:
         raise InputError(

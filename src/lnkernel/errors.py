@@ -194,6 +194,27 @@ class PrecisionError(LnkernelError, RuntimeError):
         )
 
 
+class TransformationError(LnkernelError, TypeError):
+    """What takes plain numbers was called inside of jax.jit, jax.grad or jax.vmap.
+
+    >>> import jax, lnkernel as lnk
+    >>> jax.jit(lambda x: lnk.bound(lnk.mlp(norm="first"), x, [1.0]).value)([[1.0]])
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.TransformationError: bound: expected plain numbers, got values that a jax.jit, jax.grad or \
+jax.vmap around this call is transforming. It makes decisions by its numbers, which are not known there. Call it \
+outside of jax.grad and jax.jit, and use its result inside.
+    """
+
+    def __init__(self, what: str):
+        super().__init__(
+            f"{what}: expected plain numbers, got values that a jax.jit, jax.grad or jax.vmap around this call is "
+            "transforming. It makes decisions by its numbers, which are not known there. Call it outside of jax.grad "
+            "and jax.jit, and use its result inside."
+        )
+        self.what = what
+
+
 class NetworkPrecisionError(LnkernelError, RuntimeError):
     """A float64 network built or called where JAX would cut its numbers to float32.
 
@@ -233,7 +254,7 @@ kernel. Call model.eval() first.
             f"{model} is in training mode: {changed}, so that its output is not a function of one "
             f"input (BatchNorm, Dropout), and it has no tangent kernel. {remedy}."
         )
-        self.model, self.changed = model, changed
+        self.model, self.changed, self.remedy = model, changed, remedy
 
 
 class KernelOverflowError(LnkernelError, OverflowError):

@@ -3,6 +3,11 @@
 `import lnkernel` changes no JAX setting. Concrete data is computed in float64 under a
 scoped `jax.enable_x64`; inside a user's own transformation that is not possible, so there
 64-bit mode must be on already.
+
+One rule says what comes back. Of plain numbers (lists, NumPy arrays, `jax.Array`s) it is a NumPy
+array of float64, whatever JAX's settings: JAX would cut its own to float32 where 64-bit mode is
+off, and a large matrix would be copied. Inside a transformation it is a value of that
+transformation, which JAX hands out as a `jax.Array`.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.errors import PrecisionError
+from lnkernel.errors import PrecisionError, TransformationError
 from lnkernel.types import Array
 
 
@@ -37,9 +42,13 @@ def demand_x64() -> None:
         raise PrecisionError()
 
 
-def handed_out(result: Array, x64_was_on: bool) -> Array:
-    """float64 that stays float64 in the user's hands: JAX's where 64-bit mode is on, NumPy's else.
+def demand_plain_numbers(what: str, *trees: Any) -> None:
+    """An error for what is computed outside of the user's own transformations only."""
+    if is_traced(*trees) or inside_jit():
+        raise TransformationError(what)
 
-    With 64-bit mode off JAX would cut a float64 `jax.Array` to float32 at its first use.
-    """
-    return jnp.asarray(result) if x64_was_on else np.asarray(result)
+
+def as_own_numpy(result: Array) -> np.ndarray:
+    """A NumPy array that its owner may write to; copied only where it is JAX's."""
+    made = np.asarray(result)
+    return made if made.flags.writeable else made.copy()

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Float64, PRNGKeyArray
 from numpy.typing import ArrayLike
 
-Array = jax.Array | np.ndarray  # JAX's where 64-bit mode is on, NumPy's else
+Array = jax.Array | np.ndarray  # NumPy's; inside of jit, grad and vmap JAX's
 
 # what users give
 Points = Float[Array, "n d"] | ArrayLike

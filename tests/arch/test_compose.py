@@ -182,7 +182,8 @@ class _Cells(HTMLParser):
 
 
 def _table(html: str) -> list[list[str]]:
-    assert html.startswith("<table>") and html.endswith("</table>")
+    assert html.startswith("<table>")
+    html = html[: html.index("</table>") + len("</table>")]
     cells = _Cells()
     cells.feed(html)
     assert cells.open == []

@@ -188,7 +188,7 @@ def test_example_of_the_documentation(sinusoid: Certificate) -> None:
     assert sinusoid.C.upper == pytest.approx(3.03, rel=1e-15)
     assert 27.05 < sinusoid.rkhs_upper <= 27.052741
     assert 1377 < sinusoid.sharp_upper <= 1377.65263
-    assert sinusoid.n == 100 and sinusoid.quadratic_upper == pytest.approx(241.5349127, rel=1e-9)
+    assert sinusoid.n == 100 and sinusoid.norm_upper**2 == pytest.approx(241.5349127, rel=1e-9)
 
 
 def test_several_outputs() -> None:
@@ -228,7 +228,7 @@ def changed(value: Any) -> Any:
 
 
 KEYS = (
-    "X", "y", "C", "lambda_min_lower", "quadratic_upper", "rkhs_upper", "sharp_upper", "n",
+    "X", "y", "C", "noise", "lambda_min_lower", "norm_upper", "rkhs_upper", "sharp_upper", "n",
     "max_abs_y", "rtol", "architecture in words", "made with", "digest", "statement", "method",
 )  # fmt: skip
 
@@ -256,7 +256,7 @@ FALSE = {
     "C = sup Θ(x, x) <=": lambda c: {"C": Enclosure(c.C.lower, c.C.lower * (1 - 1e-9))},
     "C = sup Θ(x, x) >=": lambda c: {"C": Enclosure(c.C.upper * (1 + 1e-9), c.C.upper)},
     "the smallest eigenvalue": lambda c: {"lambda_min_lower": c.lambda_min_lower * (1 + 1e-8)},
-    "y^T Θ(X, X)^-1 y <=": lambda c: {"quadratic_upper": c.quadratic_upper * (1 - 1e-9)},
+    "sqrt(y^T Θ(X, X)^-1 y) <=": lambda c: {"norm_upper": c.norm_upper * (1 - 1e-9)},
     "so |f(x)| <=": lambda c: {"rkhs_upper": c.rkhs_upper * (1 - 1e-15)},
     "and max|y| sqrt": lambda c: {"sharp_upper": c.sharp_upper * (1 - 1e-15)},
     "the data are": lambda c: {"max_abs_y": c.max_abs_y * (1 - 1e-15)},

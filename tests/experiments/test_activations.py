@@ -83,7 +83,7 @@ def test_what_is_refused_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise lnk.errors.ActivationRangeError("Tanh", 7.0, 2.8)
 
-    monkeypatch.setattr("lnkernel.experiments.limit.concrete_posterior", refuse)
+    monkeypatch.setattr("lnkernel.experiments.limit.posterior", refuse)
     found = limit_of(lnk.mlp(activation=lnk.Tanh()), FEW, FEW[:, 0], FEW)
     assert found.posterior is None and np.isnan([*found.mean, *found.bounds.values()]).all()
     assert found.no_bound.startswith("Tanh: its inputs have a standard deviation of 7")

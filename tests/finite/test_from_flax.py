@@ -134,6 +134,7 @@ class Mine(nnx.Linear):
     """It may compute anything."""
 
 
+SHARED = linear(16, 16)
 REFUSED: list[tuple[Any, str]] = [
     (between(nnx.celu), "celu at layer 1: this function is none of those that are known"),
     (between(nnx.soft_sign), "soft_sign at layer 1"),
@@ -153,7 +154,8 @@ REFUSED: list[tuple[Any, str]] = [
     (between(nnx.LayerNorm(16, reduction_axes=0, rngs=RNGS)), "layer 1: reduction_axes=0 is not"),
     (between(nnx.RMSNorm(16, axis_name="i", rngs=RNGS)), "RMSNorm at layer 1: axis_name='i'"),
     (between(trained_norm()), "LayerNorm at layer 1: its scale is not 1 everywhere"),
-    (nnx.relu, "module: expected an nnx.Sequential"),
+    (nnx.relu, "module: expected an nnx.Module"),
+    (between(SHARED, nnx.relu, SHARED), "Linear at layer 3: it stands there a second time"),
     (nnx.Sequential(), "serial: it needs at least one layer"),
 ]
 

@@ -134,7 +134,7 @@ def test_merging_does_not_overflow() -> None:
 def test_merged_in_64_bit_mode() -> None:
     with jax.enable_x64(True):
         x, y = lnk.merge_duplicates([[1.0], [1.0]], [1.0, 2.0])
-    assert isinstance(x, jax.Array) and y.dtype == np.float64 and float(y[0]) == 1.5
+    assert isinstance(x, np.ndarray) and y.dtype == np.float64 and float(y[0]) == 1.5
 
 
 # ------------------------------------------------------------------ singular matrices
@@ -181,8 +181,8 @@ def test_a_zero_of_the_kernel() -> None:
 def test_singular_though_the_factor_exists() -> None:
     """Cholesky's method may get through on rounding noise: the result would be noise as well.
 
-    Nearer and nearer pairs: each is either refused, or interpolated to the digits that a
-    condition of 1/resolution leaves.
+    Nearer and nearer pairs: each is either refused, or interpolated to the digits that its
+    smallest eigenvalue leaves: 0.61 eps/lambda_min was the largest error found.
     """
     refused = 0
     for distance in 2.0 ** -np.arange(30, 53):
@@ -193,7 +193,8 @@ def test_singular_though_the_factor_exists() -> None:
             refused += 1
             assert error.lambda_min <= 10 * error.resolution
         else:
-            np.testing.assert_allclose(post.mean(x), Y, rtol=0.5)
+            smallest = np.linalg.eigvalsh(lnk.ntk(LN)(x))[0]
+            np.testing.assert_allclose(post.mean(x), Y, rtol=3 * np.finfo(float).eps / smallest)
     assert 0 < refused < 23
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lnkernel as lnk
-from lnkernel.gp.dynamics import gradient_descent, gradient_flow
+from lnkernel.gp.filters import gradient_descent, gradient_flow
 
 LN = lnk.mlp(hidden=1, norm="first")
 few = settings(max_examples=30, deadline=None)

@@ -68,9 +68,15 @@ def test_refused(noise: Any, message: str) -> None:
         lnk.posterior(ARCH, X, Y, noise=noise)
 
 
-def test_a_bound_takes_one_variance() -> None:
-    with pytest.raises(InputError, match="one variance of the noise for all points"):
-        lnk.bound(lnk.posterior(ARCH, X, Y, noise=NOISE))
+def test_a_bound_holds_far_and_near() -> None:
+    post = lnk.posterior(ARCH, X, Y, noise=NOISE)
+    b = lnk.bound(post)
+    assert np.array_equal(b.noise, NOISE) and "diag(noise)" in str(b)
+    assert b.rkhs == lnk.bound(ARCH, X, Y, noise=NOISE).rkhs <= b.value
+    x = np.random.default_rng(0).normal(size=(50, X.shape[1])) * np.geomspace(0.1, 1e6, 50)[:, None]
+    assert (np.abs(post.mean(x)) <= b.at(x) * (1 + 1e-12)).all()
+    equal = lnk.bound(ARCH, X, Y, noise=np.full(len(X), 0.1))
+    assert equal.rkhs == pytest.approx(lnk.bound(ARCH, X, Y, noise=0.1).rkhs, rel=1e-14)
 
 
 @pytest.mark.parametrize("targets", [Y, np.stack([Y, -Y, 2 * Y], axis=1)])

@@ -52,6 +52,14 @@ def test_the_band_is_students() -> None:
     assert np.allclose(middle - half, low) and np.allclose(middle + half, high)
 
 
+def test_a_band_from_the_smallest_to_the_largest() -> None:
+    ax: Any = Figure().subplots()
+    artists = lnk.plot.extrapolation(ARCH, X, Y, LINE, outputs=OUTPUTS, confidence=None, ax=ax)
+    heights = artists["band"].get_paths()[0].vertices[:, 1]
+    assert heights.min() == 1.0 and heights.max() == 3.0
+    assert artists["band"].get_label() == "smallest to largest"
+
+
 @pytest.mark.parametrize(
     "outputs", [OUTPUTS[:1], OUTPUTS[:, :2], 1.0], ids=["one", "few", "scalar"]
 )

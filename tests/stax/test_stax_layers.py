@@ -11,7 +11,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel import stax
-from lnkernel.stax.missing import MISSING
+from lnkernel.stax.missing import MISSING, OF_NT
 
 BLOCK = (stax.Relu(), stax.Dense(8, 1.5))
 NODES = (lnk.Relu(), lnk.Dense(8, 1.5))
@@ -205,7 +205,15 @@ def test_every_name_of_theirs_is_here_or_explained() -> None:
     assert sorted(ours + EXPLAINED) == sorted(THEIRS)
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
+TRIED = [name for names in OF_NT.values() for name in names]
+
+
+def test_functions_of_nt_are_explained_as_well() -> None:
+    assert {"batch", "monte_carlo_kernel_fn", "empirical_ntk_fn", "linearize"} < set(TRIED)
+    assert not set(TRIED) & {*EXPLAINED, *stax.__all__}
+
+
+@pytest.mark.parametrize("name", [*EXPLAINED, *TRIED])
 def test_what_is_missing_says_why(name: str) -> None:
     assert not hasattr(stax, name)
     with pytest.raises(lnk.errors.MissingLayerError, match=rf"no {name}: .{{20,}}\. [A-Zd].*\.$"):

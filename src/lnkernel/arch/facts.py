@@ -35,6 +35,12 @@ def needs_range(arch: Node) -> bool:
     return any(traits(layer).needs_range for _, layer, _ in rows_of(arch))
 
 
+def needs_sharp_lengths(arch: Node) -> bool:
+    """Whether what a layer makes of Θ/K is no power of two, so that errors of the lengths before it add up."""
+    rows = [traits(layer) for _, layer, _ in rows_of(arch)]
+    return any(layer.needs_range or layer.follows_lengths for layer in rows)
+
+
 def needs_compiler(arch: Node) -> bool:
     """Whether a layer takes so much work for every pair that few pairs are worth a program."""
     return any(traits(layer).needs_compiler for _, layer, _ in rows_of(arch))

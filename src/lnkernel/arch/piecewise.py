@@ -74,7 +74,13 @@ class Clip(Piecewise):
 @traits.register(Piecewise)
 def _(layer: Piecewise) -> Traits:
     """They are computed for lengths that float64 holds."""
-    return Traits(needs_range=False, reads_centred=False, steepness=2.0, follows_lengths=True)
+    return Traits(
+        needs_range=False,
+        reads_centred=False,
+        steepness=2.0,
+        follows_lengths=True,
+        notes_growth=True,
+    )
 
 
 @traits.register(Clip)
@@ -82,4 +88,10 @@ def _(layer: Piecewise) -> Traits:
 @traits.register(Selu)
 def _(layer: Piecewise) -> Traits:
     """They have a slope at 0, or leave less than any power of a short length."""
-    return Traits(needs_range=False, reads_centred=False, steepness=1.0, follows_lengths=True)
+    return Traits(
+        needs_range=False,
+        reads_centred=False,
+        steepness=1.0,
+        follows_lengths=True,
+        notes_growth=True,
+    )

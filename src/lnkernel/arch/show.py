@@ -1,4 +1,4 @@
-"""An architecture as a table, for notebooks."""
+"""An architecture as a table, with the recursion of its kernel, for notebooks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from functools import singledispatch
 
 from lnkernel.arch.flow import Kind, Place, rows_of, walk
 from lnkernel.arch.node import Node, fields_of
+from lnkernel.arch.recursion import write_out
 from lnkernel.errors import ArchitectureError
 from lnkernel.page import html_table
+
+LONGEST = 60  # lines of the recursion
 
 
 def rows(arch: Node) -> list[tuple[str, str, str, str]]:
@@ -20,7 +23,19 @@ def rows(arch: Node) -> list[tuple[str, str, str, str]]:
 
 
 def html_of(arch: Node) -> str:
-    return html_table(("", "layer", "hyperparameters", "state"), rows(arch))
+    """The table, and the kernel's recursion below it, where notebooks set formulas."""
+    return html_table(("", "layer", "hyperparameters", "state"), rows(arch), _recursion(arch))
+
+
+def _recursion(arch: Node) -> list[str]:
+    """As a note below the table; none for a block that is no whole network, or a long one."""
+    try:
+        formula = write_out(arch)
+    except ArchitectureError:
+        return []
+    if formula.count("\n") > LONGEST:
+        return ["The recursion of its kernel is long: print(lnkernel.latex(arch)) writes it out."]
+    return [f"$${formula}$$"]
 
 
 @singledispatch

@@ -152,7 +152,13 @@ class Gaussian(Smooth):
 def _(layer: Smooth) -> Traits:
     """Lengths of any size stay in range: behind it they are at most proportional to those before. Of an
     even function, less its mean, short inputs leave the square."""
-    return Traits(needs_range=False, reads_centred=False, steepness=2.0, follows_lengths=True)
+    return Traits(
+        needs_range=False,
+        reads_centred=False,
+        steepness=2.0,
+        follows_lengths=True,
+        notes_growth=True,
+    )
 
 
 @traits.register(Erf)
@@ -163,4 +169,10 @@ def _(layer: Smooth) -> Traits:
 @traits.register(Tanh)
 def _(layer: Smooth) -> Traits:
     """They have a slope at 0."""
-    return Traits(needs_range=False, reads_centred=False, steepness=1.0, follows_lengths=True)
+    return Traits(
+        needs_range=False,
+        reads_centred=False,
+        steepness=1.0,
+        follows_lengths=True,
+        notes_growth=True,
+    )

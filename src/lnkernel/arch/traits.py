@@ -37,6 +37,8 @@ class Traits:
         steepness: at most so many powers of a squared length leave the layer for one that enters.
         has_ntk: whether its derivative has a second moment.
         follows_lengths: whether how it is computed is chosen by the lengths of the inputs.
+        notes_growth: whether its leading terms note if it multiplies $\Theta/q$ by a number that grows with its input
+            (`LeadingTerms.amplified`). Of others it is taken that they do not, as of homogeneous ones.
         fixes_length: whether all vectors behind it have one length, but for the zero vector.
         needs_compiler: whether every pair takes so much work that few pairs are worth a program.
     """
@@ -51,6 +53,7 @@ class Traits:
     steepness: float = math.inf
     has_ntk: bool = True
     follows_lengths: bool = False
+    notes_growth: bool = False
     fixes_length: bool = False
     needs_compiler: bool = False
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 
 from lnkernel.arch import LayerNorm, Node, Serial
-from lnkernel.evaluate.leading.growth import MEASURED, amplifying, far
+from lnkernel.arch.traits import traits
+from lnkernel.evaluate.leading.growth import amplifying, far
 
 
 class Cause(NamedTuple):
@@ -41,9 +42,13 @@ def _with_norms(arch: Node) -> Node:
     flags = iter([amplifies for *_, amplifies in amplifying(arch)])
 
     def remedy(part: Any) -> Any:
-        if not isinstance(part, MEASURED):
+        if not _notes_growth(part):
             return part
         return Serial((LayerNorm(), part)) if next(flags) else part
 
-    made: Node = jax.tree.map(remedy, arch, is_leaf=lambda part: isinstance(part, MEASURED))
+    made: Node = jax.tree.map(remedy, arch, is_leaf=_notes_growth)
     return made
+
+
+def _notes_growth(part: Any) -> bool:
+    return isinstance(part, Node) and traits(part).notes_growth

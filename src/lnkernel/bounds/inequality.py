@@ -19,10 +19,11 @@ from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
 from lnkernel.check import as_flag, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
+from lnkernel.gp.noise import Variance
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
 from lnkernel.gram.memory import demand_memory
-from lnkernel.types import Points, Targets
+from lnkernel.precision import demand_plain_numbers
+from lnkernel.types import Noise, Points, Targets
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
@@ -31,11 +32,11 @@ ULPS = 8 * float(np.finfo(np.float64).eps)  # a few roundings; two equal formula
 
 
 def bound(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None = None,
     y: Targets | None = None,
     s: str | float = "sharp",
-    noise: float = 0.0,
+    noise: Noise = 0.0,
     certify: bool = False,
 ) -> Bound:
     r"""$B(D) = s\,C \max|y|/(\lambda_{\min}\,n)$ with $|\Theta(x,X)\,\Theta(X,X)^{-1}y| \le B(D)$ for
@@ -51,7 +52,7 @@ def bound(
             "paper", $n^2\sqrt{\lambda_{\min}/C}$, which gives $n\max|y|\sqrt{C/\lambda_{\min}}$;
             "norms", $n^2$, which gives $n\max|y|\,C/\lambda_{\min}$; or a number, used as it is: a
             warning follows if the formula is then no theorem.
-        noise: variance of the targets' noise, added to the diagonal of Θ(X, X).
+        noise: variance of the targets' noise, added to the diagonal of Θ(X, X), or one for each point, (n,).
         certify: whether to prove every digit, in ball arithmetic.
 
     The expectation is over random initialisations, for gradient flow on the squared error in the
@@ -66,15 +67,16 @@ def bound(
     >>> lnk.bound(post).rkhs == b.rkhs
     True
     """
+    demand_plain_numbers("bound", arch, X, y, s, noise)
     form, factor = _checked_s(s)
     proved = as_flag("certify", certify)
     asked = problem(arch, X, y, noise)
-    data, noise = asked.data, asked.noise
+    data = asked.data
     sup = sup_diagonal(asked.arch)
     if proved:
-        refuse_duplicates(data)
+        refuse_duplicates(data, asked.noise)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
-        ingredients, sup, certificate = _certified(sup, data.x, data.y, noise)
+        ingredients, sup, certificate = _certified(sup, data.x, data.y, asked.noise)
     else:
         ingredients, certificate = _in_float64(sup, _solve(sup.arch, asked)), None
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
@@ -101,7 +103,7 @@ def bound(
         rkhs=rkhs,
         is_theorem=is_theorem,
         certified=certificate is not None and is_theorem,
-        noise=noise,
+        noise=asked.noise,
         certificate=certificate,
         sup=sup,
         dimension=data.x.shape[1],
@@ -125,15 +127,8 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 
 
 def _certified(
-    sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: float
+    sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: Variance
 ) -> tuple[Ingredients, SupDiagonal, Certificate]:
-    if noise:
-        raise InputError(
-            "certify",
-            "noise=0",
-            f"noise={noise}",
-            "A certificate speaks of the interpolating mean; use certify=False with noise",
-        )
     if math.isinf(sup.value):
         raise InputError(
             "certify",
@@ -143,16 +138,15 @@ def _certified(
         )
     from lnkernel.bounds.certified.certificate import certify_bound
 
-    made = certify_bound(sup.arch, x, y[:, 0] if y.shape[1] == 1 else y)
+    made = certify_bound(sup.arch, x, y[:, 0] if y.shape[1] == 1 else y, noise=noise)
     lower, C = float(made.C.lower), float(made.C.upper)
-    native = _up(math.sqrt(float(made.quadratic_upper)))
     sup = dataclasses.replace(sup, value=C, method="balls", certified=True, enclosure=(lower, C))
     ingredients = (
         C,
         float(made.lambda_min_lower),
         0.0,
         float(made.max_abs_y),
-        native,
+        float(made.norm_upper),
         float(made.rkhs_upper),
     )
     return ingredients, sup, made

@@ -12,6 +12,7 @@ from lnkernel.check import Data
 from lnkernel.errors import UnresolvedEigenvalueError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.fit import Fit, diagonal, fit
+from lnkernel.gp.noise import Variance
 from lnkernel.gp.spectrum import Eigenvalue, resolution, smallest_eigenvalue
 
 
@@ -26,7 +27,7 @@ class Interpolant:
     lambda_min: Eigenvalue  # of Θ + noise I
 
 
-def interpolant(arch: Node, data: Data, noise: float) -> Interpolant:
+def interpolant(arch: Node, data: Data, noise: Variance) -> Interpolant:
     """The interpolant of the data. One matrix is in memory: the eigensolver works in that of the factor."""
     return _interpolant(fit(arch, "ntk", data.x, data.y, noise), overwrite=True)
 

@@ -13,9 +13,9 @@ from lnkernel.bounds.reach import reach
 from lnkernel.evaluate.leading.growth import concrete
 from lnkernel.gp.fit import fit
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
 from lnkernel.gram.memory import demand_memory
-from lnkernel.types import Points, Targets
+from lnkernel.precision import demand_plain_numbers
+from lnkernel.types import Noise, Points, Targets
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class MeanBound:
 
 
 def mean_bound(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None = None,
     y: Targets | None = None,
-    noise: float = 0.0,
+    noise: Noise = 0.0,
 ) -> MeanBound:
     r"""$|\Theta(x,X)\,a| \le \sum_i \sup_x|\Theta(x, x_i)|\,|a_i|$ with $a = \Theta(X,X)^{-1}y$, for every x.
 
@@ -66,7 +66,7 @@ def mean_bound(
         arch: the network, its text, or its `posterior` with kernel="ntk"; then X and y are left out.
         X: inputs, (n, d).
         y: targets, (n,) or (n, k); the bound holds for each output.
-        noise: variance of the targets' noise, added to the diagonal of Θ(X, X).
+        noise: variance of the targets' noise, added to the diagonal of Θ(X, X), or one for each point, (n,).
 
     >>> import lnkernel as lnk
     >>> arch = lnk.serial(lnk.Dense(8), lnk.Erf(), lnk.Dense(1))
@@ -75,6 +75,7 @@ def mean_bound(
     >>> bool(far < b.value), lnk.bound(arch, [[1.0]], [1.0]).value
     (True, inf)
     """
+    demand_plain_numbers("mean_bound", arch, X, y, noise)
     asked = problem(arch, X, y, noise)
     plain = concrete(asked.arch)
     if asked.fit is None:

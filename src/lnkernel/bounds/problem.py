@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import Data, as_data, as_number
+from lnkernel.check import Data, as_data
 from lnkernel.errors import InputError
 from lnkernel.gp.fit import Fit
-from lnkernel.gp.noise import noise_in_words
+from lnkernel.gp.noise import Variance, as_variance, noise_in_words
 from lnkernel.gp.posterior import Posterior
-from lnkernel.gp.traced import TracedPosterior
-from lnkernel.types import Points, Targets
+from lnkernel.types import Noise, Points, Targets
 
 
 class Problem(NamedTuple):
@@ -23,31 +21,19 @@ class Problem(NamedTuple):
 
     arch: Node
     data: Data
-    noise: float
+    noise: Variance  # one, or one for each point
     fit: Fit | None
 
 
 def problem(
-    arch: Architecture | Posterior | TracedPosterior,
+    arch: Architecture | Posterior,
     X: Points | None,
     y: Targets | None,
-    noise: float,
+    noise: Noise,
 ) -> Problem:
     """The arguments of `bound`, checked."""
     if isinstance(arch, Posterior):
         return _of_posterior(arch._fit, X, y, noise)
-    if isinstance(arch, TracedPosterior):
-        raise InputError(
-            "arch",
-            "a network, or a posterior of plain numbers",
-            "a posterior that JAX is transforming",
-            "Ask for the bound outside of jax.grad and jax.jit",
-        )
-    variance = as_number(noise)
-    if variance is None or not 0 <= variance < math.inf:
-        raise InputError(
-            "noise", "a number, 0 or more", repr(noise), "It is a variance; 0 interpolates the data"
-        )
     if X is None or y is None:
         raise InputError(
             "X" if X is None else "y",
@@ -55,10 +41,11 @@ def problem(
             "None",
             "Write bound(arch, X, y), or bound(post) with a posterior of the data",
         )
-    return Problem(as_architecture(arch), as_data(X, y), variance, None)
+    data = as_data(X, y)
+    return Problem(as_architecture(arch), data, as_variance(noise, len(data.x)), None)
 
 
-def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: float) -> Problem:
+def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: Noise) -> Problem:
     for name, given in (("X", X), ("y", y)):
         if given is not None:
             raise InputError(
@@ -67,17 +54,10 @@ def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: float) -
                 type(given).__name__,
                 'Write bound(post), with other arguments by name, as in bound(post, s="paper")',
             )
-    if isinstance(fit.noise, np.ndarray):
-        raise InputError(
-            "arch",
-            "a posterior with one variance of the noise for all points",
-            f"one with a variance for each, {noise_in_words(fit.noise)}",
-            "Make it with noise=... of one number, e.g. the smallest",
-        )
-    if as_number(noise) not in (0.0, fit.noise):
+    if np.any(noise) and not np.array_equal(noise, fit.noise):
         raise InputError(
             "noise",
-            f"nothing, because the posterior has its own, {fit.noise}",
+            f"nothing, because the posterior has its own, {noise_in_words(fit.noise)}",
             repr(noise),
             "Make another posterior with this noise",
         )

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from lnkernel.arch import Identity
 from lnkernel.bounds.digits import at_least, at_most
 from lnkernel.bounds.forms import FORMULAS, formula
 from lnkernel.bounds.supremum import SupDiagonal
-from lnkernel.check import as_inputs
+from lnkernel.check import as_inputs, as_traced_inputs
+from lnkernel.gp.noise import noise_in_words
 from lnkernel.gram.kernel import ntk
-from lnkernel.precision import handed_out, x64_is_on
-from lnkernel.types import MorePoints, Values
+from lnkernel.gram.structure import assemble, dissect
+from lnkernel.precision import demand_plain_numbers, demand_x64, inside_jit, is_traced
+from lnkernel.types import Diagonal, MorePoints, Values
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
@@ -38,8 +42,11 @@ class Bound:
             several outputs the largest. Without noise it is $\sqrt{C\,y^T\Theta^{-1}y}$.
         is_theorem: whether $|E f(x)| \le$ value is proved.
         certified: whether rounding errors are accounted for rigorously as well.
-        noise: the variance that was added to the diagonal.
+        noise: the variance that was added to the diagonal, or that of each point, (n,).
         certificate: a `Certificate`, which can be saved and verified, or None.
+
+    It is a pytree of its numbers, so that it can be an argument of a program. What a program makes
+    of them is not what was certified.
 
     >>> import lnkernel as lnk
     >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.0])
@@ -58,29 +65,33 @@ class Bound:
     rkhs: float
     is_theorem: bool
     certified: bool
-    noise: float
+    noise: float | Diagonal = field(compare=False)
     certificate: Certificate | None = field(repr=False)
     sup: SupDiagonal = field(repr=False)
     dimension: int = field(repr=False)
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
 
     def __float__(self) -> float:
-        return self.value
+        return float(self.value)
 
     @property
     def sharp(self) -> float:
         """max|y|·√(C·n/λ_min), the least B of the form s·C·max|y|/(λ_min·n) for all targets."""
-        return formula("sharp", self.C, self.lambda_min, self.n, self.max_abs_y)
+        return self._formula("sharp")
 
     @property
     def paper(self) -> float:
         """n·max|y|·√(C/λ_min)."""
-        return formula("paper", self.C, self.lambda_min, self.n, self.max_abs_y)
+        return self._formula("paper")
 
     @property
     def norms(self) -> float:
         """n·max|y|·C/λ_min, the product of the norms of Θ(x, X), of the inverse, and of y."""
-        return formula("norms", self.C, self.lambda_min, self.n, self.max_abs_y)
+        return self._formula("norms")
+
+    def _formula(self, form: str) -> float:
+        demand_plain_numbers(form, self)
+        return formula(form, self.C, self.lambda_min, self.n, self.max_abs_y)
 
     def at(self, x: MorePoints) -> Values:
         r"""The bound at points x (m, d): $\sqrt{\Theta(x,x)\;a^T\Theta a}$, (m,), float64.
@@ -92,14 +103,44 @@ class Bound:
         >>> b.value, b.at([[1.0], [-3.0]]).round(3).tolist()
         (inf, [2.0, ...])
         """
-        was_on = x64_is_on()
-        points = as_inputs(x, self.dimension)
-        spread = np.sqrt(np.asarray(ntk(self.sup.arch).diagonal(points)))
-        with jax.enable_x64(True):
-            return handed_out(spread * self.native_norm, was_on)
+        theta = ntk(self.sup.arch)
+        if is_traced(theta, x, self.native_norm) or inside_jit():
+            demand_x64()
+            return jnp.sqrt(theta.diagonal(as_traced_inputs(x, self.dimension))) * self.native_norm
+        spread = np.sqrt(np.asarray(theta.diagonal(as_inputs(x, self.dimension))))
+        with np.errstate(over="ignore"):  # infinity is a bound
+            return spread * self.native_norm
 
     def __str__(self) -> str:
-        return _in_words(self)
+        return repr(self) if is_traced(self) else _in_words(self)
+
+
+_NUMBERS = (
+    *("value", "C", "lambda_min", "lambda_error", "max_abs_y", "s", "rkhs", "noise", "native_norm"),
+)
+_FIXED = ("n", "form", "is_theorem", "certified", "certificate", "dimension")
+
+
+def _flatten(b: Bound) -> tuple[tuple[Any, ...], Any]:
+    structure, varying = dissect(b.sup.arch)
+    leaves = (varying, *(getattr(b, name) for name in _NUMBERS))
+    return leaves, (structure, replace(b.sup, arch=Identity()), *(getattr(b, n) for n in _FIXED))
+
+
+def _unflatten(fixed: Any, leaves: Any) -> Bound:
+    structure, sup, *others = fixed
+    varying, *numbers = leaves
+    made = zip((*_NUMBERS, *_FIXED), (*map(_plain, numbers), *others), strict=True)
+    return Bound(sup=replace(sup, arch=assemble(structure, varying)), **dict(made))
+
+
+def _plain(leaf: Any) -> Any:
+    """A number that a program handed out; as JAX's it would be cut to float32 in 32-bit mode."""
+    done = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+    return float(leaf) if done and leaf.ndim == 0 else leaf
+
+
+jax.tree_util.register_pytree_node(Bound, _flatten, _unflatten)
 
 
 def _in_words(b: Bound) -> str:
@@ -140,10 +181,14 @@ def _statement(b: Bound) -> str:
 def _ingredients(b: Bound) -> list[tuple[str, str]]:
     literal = f"s·C·max|y|/(λ_min·n) with s = {b.s:.6g}"
     formula = f"{FORMULAS[b.form]}, that is {literal}" if b.form in FORMULAS else literal
-    matrix = "Θ(X, X)" if b.noise == 0 else f"Θ(X, X) + {b.noise:.6g}·I"
+    matrix = "Θ(X, X)"
+    if np.ndim(b.noise):
+        matrix += f" + diag(noise), noise from {noise_in_words(b.noise)}"
+    elif b.noise:
+        matrix += f" + {b.noise:.6g}·I"
     lam = f"at least {at_least(b.lambda_min)}" if b.certified else f"{b.lambda_min:.6g}"
     error = "" if b.lambda_error == 0 else f" ± {b.lambda_error:.1g}"
-    native = "yᵀΘ⁻¹y)" if b.noise == 0 else "aᵀΘa) with a = (Θ + noise·I)⁻¹y"
+    native = "yᵀΘ⁻¹y)" if not np.any(b.noise) else "aᵀΘa) with a = (Θ + noise·I)⁻¹y"
     rows = [
         ("B", f"{at_most(b.value)} = {formula}" if math.isfinite(b.C) else at_most(b.value)),
         ("C", " ".join(str(b.sup).removeprefix("C = ").split())),

@@ -16,11 +16,17 @@ Truth = Any
 
 
 class Cosines(NamedTuple):
-    r"""The right triangle with legs $l$ and $k$: $l/h$, $k/h$ and $h^2 = l^2 + k^2$."""
+    r"""The right triangle with legs $l$ and $k$: $l/h$, $k/h$ and $h^2 = l^2 + k^2$.
+
+    `rest` may say the relative rounding error of the first, which a product of two then leaves out. Where both inputs
+    of every pair are one and the same, `share` may say $(l/h)^2$ with more digits.
+    """
 
     leg: Number
     other: Number
     square: Number
+    rest: Number = None
+    share: Number = None
 
 
 class Softened(NamedTuple):

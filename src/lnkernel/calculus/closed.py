@@ -12,6 +12,7 @@ $y^2 = 1 - x^2 = \beta_1^2 + \alpha_1^2\beta_2^2 + 4a^2wz$.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
@@ -54,6 +55,17 @@ class Pair(NamedTuple):
 Ends = tuple[Number, Number]
 
 
+class Own(NamedTuple):
+    """What is known of one input by itself, to more digits than its pairs are computed with."""
+
+    square: Number  # E phi²
+    variance: Number  # of phi
+    # From the bare slope of the input and itself to the factor f with which f² times that is q E phi'²/E phi²,
+    # whatever the rounding errors of the formula of the slope are there; and half of what the rounded product still
+    # lacks, relatively. So near the diagonal these errors do not add up from layer to layer.
+    calibrate: Callable[[Number], tuple[Number, Number | None]]
+
+
 class Form:
     r"""The formulas of one activation, each a method. What it has not, is never asked for.
 
@@ -90,13 +102,12 @@ class Form:
         r"""$E[\phi'(u)\phi'(v)]$."""
         raise NotImplementedError
 
-    def slope(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
-        r"""$r_1 r_2\,E[\phi'(u)\phi'(v)]/(r_1' r_2')$, from the lengths r'."""
-        one, two = (
-            num.divide(side.r, r)
-            for side, r in zip((pair.first, pair.second), lengths, strict=True)
-        )
-        return one * self.derivative(num, pair) * two
+    def bare_slope(self, num: Arithmetic, pair: Pair) -> Number:
+        r"""$r_1 r_2\,E[\phi'(u)\phi'(v)]$ but for a factor of each input, its `slope_factor`."""
+        return self.derivative(num, pair)
+
+    def slope_factor(self, num: Arithmetic, side: Side) -> Number:
+        return side.r
 
     def euler(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
         r"""$E[u\phi'(u)\,v\phi'(v)]/(r_1' r_2')$."""
@@ -111,8 +122,10 @@ class Inputs(NamedTuple):
     betas_apart: Number
 
 
-def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
-    """The dual of an activation with these formulas."""
+def closed_dual(
+    form: Form, cov: Covariance, num: Arithmetic, own: tuple[Own, Own] | None = None
+) -> Dual:
+    """The dual of an activation with these formulas; and with lengths and growths from elsewhere, if there are any."""
     given = read(form, cov, num)
     pair = given.pair
     parts = []
@@ -123,17 +136,36 @@ def closed_dual(form: Form, cov: Covariance, num: Arithmetic) -> Dual:
     if form.has_even:
         parts.append(_part(num, form, False, given, cov))
     centred = parts[0] if len(parts) == 1 else orthogonal_sum(num, parts)[0]
+    centred = _with_cosine(num, centred)
+    if own is not None:
+        centred = with_squares(centred, own[0].variance, own[1].variance)
     total, mean = centred, None
     if form.has_mean:
         means = form.mean(num, pair.first), form.mean(num, pair.second)
         line = _line(num, form, means, cov)
         total = orthogonal_sum(num, [centred, line])[0]
+        total = _with_cosine(num, total)
+        if own is not None:
+            total = with_squares(total, own[0].square, own[1].square)
         one, two = (
             num.divide(m, num.sqrt(side.q))
             for m, side in zip(means, (total.first, total.second), strict=True)
         )
         mean = Mean(one, two, line.e, Both(*_shares(num, centred, total)))
-    return assemble(form, num, pair, total, mean, centred)
+    return assemble(form, num, pair, total, mean, centred, own)
+
+
+def _with_cosine(num: Arithmetic, cov: Covariance) -> Covariance:
+    """The same pair with c = 1 - 2w where that does not cancel: then no error adds up from layer to layer."""
+    return dataclasses.replace(cov, c=num.where(cov.w < 0.25, 1 - 2 * cov.w, cov.c))
+
+
+def with_squares(cov: Covariance, one: Number, two: Number) -> Covariance:
+    """The same pair with these squared lengths, which differ from its own by rounding errors alone."""
+    first, second = (
+        dataclasses.replace(side, q=q) for side, q in ((cov.first, one), (cov.second, two))
+    )
+    return cov.with_lengths(first, second, cov.e)
 
 
 def _shares(num: Arithmetic, part: Covariance, whole: Covariance) -> Ends:
@@ -151,17 +183,41 @@ def assemble(
     total: Covariance,
     mean: Mean | None,
     centred: Covariance,
+    own: tuple[Own, Own] | None = None,
 ) -> Dual:
     """The dual of images with these covariances."""
     lengths = num.sqrt(total.first.q), num.sqrt(total.second.q)
     return Dual(
         total=total,
         mean=mean,
-        slope=form.slope(num, pair, lengths),
+        slope=_slope(form, num, pair, lengths, own),
         euler=form.euler(num, pair, lengths),
         derivative=lambda: (form.derivative(num, pair),),
         centred=centred,
     )
+
+
+def _slope(
+    form: Form, num: Arithmetic, pair: Pair, lengths: Ends, own: tuple[Own, Own] | None
+) -> Number:
+    bare, sides = form.bare_slope(num, pair), (pair.first, pair.second)
+    if own is None:
+        one, two = (
+            num.divide(form.slope_factor(num, side), r)
+            for side, r in zip(sides, lengths, strict=True)
+        )
+        return one * bare * two
+    (one, rest1), (two, rest2) = (
+        each.calibrate(form.bare_slope(num, equal_pair(side)))
+        for side, each in zip(sides, own, strict=True)
+    )
+    slope = one * bare * two
+    return slope if rest1 is None else slope + slope * (rest1 + rest2)
+
+
+def equal_pair(side: Side) -> Pair:
+    """One input and itself."""
+    return Pair(side, side, 0.0, 0.0, 1.0, 1.0)
 
 
 def read(form: Form, cov: Covariance, num: Arithmetic) -> Inputs:

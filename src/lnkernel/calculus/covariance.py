@@ -100,6 +100,8 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
         return cov, 1.0
     one, two = (num.cosines(side.q, bias) for side in (cov.first, cov.second))
     old, new = one.leg * two.leg, one.other * two.other
+    if one.rest is not None:
+        old = old + old * (one.rest + two.rest)
     first, second = (
         Length(square, True if side.live is True else num.either(side.live, bias > 0))
         for square, side in ((one.square, cov.first), (two.square, cov.second))
@@ -117,11 +119,12 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
         shrink = num.divide(crossed, one.other + two.other)
         e = cov.e * (shrink * shrink)
     w = old * cov.w + tilt
+    share = old if one.share is None else one.share
     if cov.never_obtuse:
-        return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True), old
+        return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True), share
     # c' = 1 - 2w' where that does not cancel: then no error adds up from layer to layer
     c = num.where(w < 0.25, 1 - 2 * w, old * cov.c + new)
-    return Covariance(first, second, w, old * cov.z + (new + tilt), c, e), old
+    return Covariance(first, second, w, old * cov.z + (new + tilt), c, e), share
 
 
 def _halved(num: Arithmetic, angle: Cosines) -> tuple[Number, Number]:

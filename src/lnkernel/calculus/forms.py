@@ -124,9 +124,14 @@ class GaussianForm(Form):
         betas = pair.second.beta * soft.one  # beta1 beta2/y
         return 2 * betas * (soft.one * soft.two) * (pair.product * pair.c)
 
-    def slope(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
-        a = pair.product
-        return self._shares(num, pair, lengths, a * a * pair.c)
+    def bare_slope(self, num: Arithmetic, pair: Pair) -> Number:
+        """beta1 beta2 a² c/y³ with few roundings, in which nothing leaves the range of float64."""
+        square, a = pair.cosine_square(), pair.product
+        betas = num.divide(pair.first.beta, square) * pair.second.beta
+        return betas * num.divide(a * a * pair.c, num.sqrt(square))
+
+    def slope_factor(self, num: Arithmetic, side: Side) -> Number:
+        return num.real(1.0)
 
     def euler(self, num: Arithmetic, pair: Pair, lengths: Ends) -> Number:
         soft, x = _soft(num, pair), pair.product * pair.c
@@ -134,13 +139,6 @@ class GaussianForm(Form):
         bent = soft.leans[0] * soft.leans[1] + 2 * (x * x) * (betas * betas)
         one, two = _over(num, (pair.first.beta, pair.second.beta), lengths)
         return one * num.divide(bent, soft.y) * two
-
-    @staticmethod
-    def _shares(num: Arithmetic, pair: Pair, lengths: Ends, x: Number) -> Number:
-        """beta1 beta2 x/(y³ r1' r2')."""
-        soft = _soft(num, pair)
-        one, two = _over(num, (soft.one, soft.two), lengths)
-        return one * num.divide(x, soft.y) * two
 
 
 class SineForm(Form):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import NamedTuple
 
 from lnkernel.arch.polynomial import Hermite, Polynomial
@@ -31,23 +32,47 @@ def _(layer: Polynomial, cov: Covariance, num: Arithmetic) -> Dual:
 @dual.register
 def _(layer: Hermite, cov: Covariance, num: Arithmetic) -> Dual:
     """He_n has whole coefficients; its square is divided by n!."""
-    made = polynomial_dual(num, layer.integers, cov)
-    factor = 1 / num.real(math.factorial(layer.degree))
-    assert made.centred is not None and made.derivative is not None
+    divisor = math.factorial(layer.degree)
+    made = polynomial_dual(num, layer.integers, cov, divisor)
+    assert made.derivative is not None
     derivative = made.derivative
-    return made._replace(
-        total=_shrink(made.total, factor),
-        centred=_shrink(made.centred, factor),
-        derivative=lambda: (factor, *derivative()),
-    )
+    return made._replace(derivative=lambda: (1 / num.real(divisor), *derivative()))
 
 
-def _shrink(cov: Covariance, factor: Number) -> Covariance:
-    first, second = (replace(side, q=side.q * factor) for side in (cov.first, cov.second))
-    return cov.with_lengths(first, second, cov.e)
+@singledispatch
+def exact_squares(
+    num: Arithmetic, coefficients: Sequence[Number], q: Number, divisor: int
+) -> tuple[Number, Number] | None:
+    r"""$E\,\phi^2$ and the variance of $\phi$, both over a whole number, where the number system has more digits for
+    squared lengths than for others; a cubic makes three of one relative error of a length, two of them nine."""
+    return None
 
 
-def polynomial_dual(num: Arithmetic, coefficients: Sequence[Number], cov: Covariance) -> Dual:
+def _with_squares(
+    num: Arithmetic,
+    coefficients: Sequence[Number],
+    cov: Covariance,
+    divisor: int,
+    total: Covariance,
+    centred: Covariance,
+) -> list[Covariance]:
+    """The images divided by the root of a whole number, with exact lengths if there are any."""
+    sides = [exact_squares(num, coefficients, side.q, divisor) for side in (cov.first, cov.second)]
+    factor = 1 / num.real(divisor)
+    made = []
+    for place, image in enumerate((total, centred)):
+        first, second = (
+            replace(side, q=side.q * factor if exact is None else exact[place])
+            for side, exact in zip((image.first, image.second), sides, strict=True)
+        )
+        made.append(image.with_lengths(first, second, image.e))
+    return made
+
+
+def polynomial_dual(
+    num: Arithmetic, coefficients: Sequence[Number], cov: Covariance, divisor: int = 1
+) -> Dual:
+    """That of a polynomial over the root of `divisor`."""
     monomials = {
         j: Monomial(num.where(c < 0, -1.0, 1.0), abs(c))
         for j, c in enumerate(coefficients)
@@ -80,6 +105,7 @@ def polynomial_dual(num: Arithmetic, coefficients: Sequence[Number], cov: Covari
         one, two = (num.divide(abs(x), r) for x, r in zip(constant.features, lengths, strict=True))
         first = num.where(constant.features[0] < 0, -1.0, 1.0)
         mean = Mean(first * one, first * constant.sign * two, constant.covariance.e)
+    total, centred = _with_squares(num, coefficients, cov, divisor, total, centred)
     return Dual(
         total=total,
         mean=mean,
@@ -141,7 +167,7 @@ def _degrees(monomials: dict[int, Monomial], n: int) -> list[int]:
     return [j for j in monomials if j >= n and (j - n) % 2 == 0]
 
 
-def _integer(j: int, n: int) -> float:
+def hermite_integer(j: int, n: int) -> float:
     """j!/(2^i i!) with j = n + 2i: a whole number."""
     i = (j - n) // 2
     return float(math.factorial(j) // (2**i * math.factorial(i)))
@@ -178,7 +204,9 @@ def _part(
     angle: tuple[Number, Number, Number],
 ) -> Part:
     norm = 1 / num.sqrt(num.real(math.factorial(n)))
-    weights = {j: monomials[j].sign * num.real(_integer(j, n)) for j in _degrees(monomials, n)}
+    weights = {
+        j: monomials[j].sign * num.real(hermite_integer(j, n)) for j in _degrees(monomials, n)
+    }
     features = tuple(norm * sum(x * side.own[j] for j, x in weights.items()) for side in sides)
     euler = tuple(norm * sum(j * x * side.own[j] for j, x in weights.items()) for side in sides)
     common = [norm * sum(x * side.common[j] for j, x in weights.items()) for side in sides]
@@ -243,7 +271,7 @@ def _derivative(
         features = [
             sum(
                 monomials[j].sign
-                * (monomials[j].size * num.real(_integer(j, n)))
+                * (monomials[j].size * num.real(hermite_integer(j, n)))
                 * math.prod([r] * (j - 1), start=1.0)
                 for j in _degrees(monomials, n)
             )

@@ -1,7 +1,7 @@
 """One rule per layer: how one pair of inputs flows through it.
 
 Every rule is written for one pair, over an abstract arithmetic `num`; what lifts it to
-matrices, or computes it in another number system, stands outside. MATH refers to
+matrices, or computes it in another number system, stands outside. The formulas are in docs/layers.md; see
 Jacot et al. 2018 (NTK), Lee et al. 2018 and Matthews et al. 2018 (NNGP), Yang 2019.
 """
 

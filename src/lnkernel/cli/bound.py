@@ -63,10 +63,10 @@ def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bo
         SingularGramError,
         UnresolvedEigenvalueError,
     )
-    from lnkernel.gp.posterior import concrete_posterior
+    from lnkernel.gp.posterior import posterior
 
     try:
-        post = concrete_posterior(arch, data.X, data.y, noise=data.noise)
+        post = posterior(arch, data.X, data.y, noise=data.noise)
         b = bound(post, certify=options.certify)
         return b, along_principal_direction(post, data, b)
     except (DuplicateInputsError, SingularGramError, UnresolvedEigenvalueError) as problem:

@@ -100,8 +100,6 @@ def _remedy(problem: Unresolved, options: argparse.Namespace) -> str:
 
 
 def _or_noise(options: argparse.Namespace, enough: str) -> str:
-    """Noise is no remedy where it is refused, or where there is some already."""
-    if options.certify:
-        return ""
+    """Noise is a remedy; more of it, where there is some already."""
     state = "a larger variance" if options.noise else "the variance"
     return f"; or state {state} of the targets' noise by --noise{enough}"

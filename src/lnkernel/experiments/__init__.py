@@ -30,6 +30,11 @@ REGISTRY: dict[str, Experiment] = {
             "Networks and their linearizations on the eigenfunctions of their kernel",
             {"cifar": "a .npz with train_images, train_labels, test_images and test_labels"},
         ),
+        Experiment(
+            "laplace",
+            "Honest probabilities: Laplace's approximation, exact and by ELLA",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
     )
 }
 """All experiments, by name."""

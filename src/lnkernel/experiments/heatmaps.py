@@ -88,8 +88,9 @@ def add_to(report: Report, folder: Folder, seeds: list[int], pairs: list[Pair]) 
     report.figure(
         _draw(folder, pairs, len(seeds)),
         f"Left: the mean of the empirical tangent kernels of {len(seeds)} random networks of width "
-        f"{WIDTH}. Middle: the kernel of infinitely wide networks. Right: their difference. Each panel "
-        "has its own colours; above it are its smallest and its largest value.",
+        f"{WIDTH}. Middle: the kernel of infinitely wide networks. Right: their difference. In a "
+        "row the first two panels have one scale of colours, and the third its own; above each panel are its "
+        "smallest and its largest value.",
         "Heatmaps of Θ, a row for each place of the LayerNorm.",
     )
     rows = [pair.row() for pair in pairs]
@@ -103,8 +104,10 @@ def _draw(folder: Folder, pairs: list[Pair], many: int) -> Path:
         for row, pair in zip(panels, pairs, strict=True):
             difference = pair.empirical - pair.exact
             largest = float(np.abs(difference).max())
-            _panel(row[0], pair.x, pair.empirical, f"{many} networks of width {WIDTH}")
-            _panel(row[1], pair.x, pair.exact, "closed form")
+            both = np.stack([pair.empirical, pair.exact])  # what is compared has one scale
+            scale = {"vmin": float(both.min()), "vmax": float(both.max())}
+            _panel(row[0], pair.x, pair.empirical, f"{many} networks of width {WIDTH}", **scale)
+            _panel(row[1], pair.x, pair.exact, "closed form", **scale)
             colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
             _panel(row[2], pair.x, difference, "difference", **colours)
             row[0].set_ylabel(f"{pair.variant.title}\n\n$x$")

@@ -16,7 +16,7 @@ from lnkernel.experiments.domains import Split, r_squared
 from lnkernel.experiments.variants import INITIALISATION
 from lnkernel.finite import train_ensemble
 from lnkernel.gp.duplicates import merge_duplicates
-from lnkernel.gp.posterior import Posterior, concrete_posterior
+from lnkernel.gp.posterior import Posterior, posterior
 
 Predictions = dict[str, np.ndarray]
 CHECKPOINT_EVERY = 100  # steps: a minute or less of the slowest training
@@ -97,7 +97,7 @@ def infinite_network(split: Split, norm: str | None, rows: int, validation: int)
     others = slice(rows, rows + validation)
 
     def fit(noise: float) -> tuple[float, Posterior]:
-        made = concrete_posterior(arch, *fitted, noise=noise)
+        made = posterior(arch, *fitted, noise=noise)
         return r_squared(y[others], np.asarray(made.mean(x[others]))), made
 
     noise, score, best = climb(fit, START)

@@ -16,7 +16,7 @@ from lnkernel.errors import (
     SingularGramError,
     UnresolvedEigenvalueError,
 )
-from lnkernel.gp.posterior import Posterior, concrete_posterior
+from lnkernel.gp.posterior import Posterior, posterior
 
 NOISE = 1e-4  # where the data alone are too much for float64: a deviation of 0.01
 UNRESOLVED = (SingularGramError, UnresolvedEigenvalueError)
@@ -65,7 +65,7 @@ def limit_of(arch: Node, X: np.ndarray, y: np.ndarray, x: np.ndarray) -> Limit:
 def _with_noise(arch: Node, X: np.ndarray, y: np.ndarray, x: np.ndarray, noise: float) -> Limit:
     unknown = np.full(len(x), math.nan)
     try:
-        post = concrete_posterior(arch, X, y, noise=noise)
+        post = posterior(arch, X, y, noise=noise)
     except REFUSED as problem:
         return Limit(unknown, no_bound=_first_sentence(problem))
     try:

@@ -161,12 +161,20 @@ def add_to(report: Report, folder: Folder, plan: ToyPlan, cells: list[Cell]) -> 
     """Figures and table, in the folder and in the report."""
     report.heading("Trained networks and their limit")
     many, names = len(plan.seeds), ", ".join(TARGETS)
+    confident = toy_figures.carry_confidence(many)
+    band = "its 95 % confidence band" if confident else "their smallest and largest outputs"
     report.figure(
         toy_figures.draw(folder, "extrapolation", cells, NEAR),
-        f"The mean of {many} trained networks with its 95 % confidence band, the mean of infinitely "
+        f"The mean of {many} trained networks with {band}, the mean of infinitely "
         "wide ones, and the bound ±B(D) on the latter in its tightest form, `rkhs`. The data are where "
         "the background is grey.",
         f"Panels for {names} and each place of the LayerNorm, x from -50 to 50.",
+    )
+    report.paragraph(
+        "Trained networks and theory are not the same line, and need not be: the networks have width "
+        f"{plan.width} and standard parametrisation, and {plan.steps} steps of Adam leave them short of convergence, "
+        "while the theory is that of infinite width, of the NTK parametrisation, and of gradient descent that has "
+        "converged. What they share is what LayerNorm does far from the data."
     )
     report.figure(
         toy_figures.draw(folder, "extrapolation-far", cells, FAR),

@@ -15,6 +15,8 @@ from lnkernel.plot.far_from_data import AMBER, draw_extrapolation
 
 EDGE = 5.0  # of the training interval
 NEAR = 100.0  # up to here both axes are linear throughout
+ENOUGH = 5  # networks for a confidence band; that of three is ±2.5 standard deviations
+BAND = {True: "its 95 % confidence band", False: "from the smallest to the largest"}
 ROOM = 1.25  # of such an axis above the largest rkhs bound of a row
 
 
@@ -37,8 +39,16 @@ def draw(folder: Folder, name: str, cells: list[Cell], reach: float) -> Path:
                 ax.set_ylim(*_limits([cell for cell in cells if cell.target == target]))
         for ax in panels[:-1].flat:
             ax.set_xlabel("")
-        figure.legend(handles=_handles(sharp=reach > NEAR), loc="outside lower center", ncols=3)
+        confident = carry_confidence(len(cells[0].outputs))
+        figure.legend(
+            handles=_handles(reach > NEAR, confident), loc="outside lower center", ncols=3
+        )
     return figure_path(folder, name)
+
+
+def carry_confidence(networks: int) -> bool:
+    """Whether so many networks have a confidence band that says something of their mean."""
+    return networks >= ENOUGH
 
 
 def _limits(cells: list[Cell]) -> tuple[float, float]:
@@ -60,6 +70,7 @@ def _panel(ax: Any, cell: Cell, reach: float) -> None:
         cell.bounds,
         (np.linspace(-EDGE, EDGE, len(cell.y)), cell.y),
         outputs=cell.outputs[:, inside],
+        confidence=0.95 if carry_confidence(len(cell.outputs)) else None,
         color=cell.variant.colour,
     )
     ax.set_xlim(-reach, reach)
@@ -78,13 +89,13 @@ def _panel(ax: Any, cell: Cell, reach: float) -> None:
     ax.set_xticks([-1e4, -1e2, 0, 1e2, 1e4])
 
 
-def _handles(sharp: bool) -> list[Any]:
+def _handles(sharp: bool, confident: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     return [
         Line2D([], [], color="0.3", label="trained networks, mean"),
-        Patch(color="0.3", alpha=0.25, lw=0, label="its 95 % confidence band"),
+        Patch(color="0.3", alpha=0.25, lw=0, label=BAND[confident]),
         Line2D([], [], color="black", lw=0.9, ls=(0, (4, 2)), label="infinite width, mean"),
         Line2D([], [], color=AMBER, label="±B(D), rkhs"),
         *[Line2D([], [], color=AMBER, ls=":", label="±B(D), sharp")] * sharp,

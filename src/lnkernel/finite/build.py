@@ -104,7 +104,7 @@ def network(
         output=True,
         parameterization=parameterization,
         dtype=_check_dtype(dtype),
-        rngs=_as_rngs(rngs),
+        rngs=as_rngs(rngs),
     )
     layers, _ = serial_twins(given if isinstance(given, Serial) else Serial((given,)), settings)
     return Network(layers, settings.n_in, settings.dtype)
@@ -122,7 +122,7 @@ def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return jnp.dtype(name)
 
 
-def _as_rngs(rngs: Any) -> nnx.Rngs:
+def as_rngs(rngs: Any) -> nnx.Rngs:
     if isinstance(rngs, nnx.Rngs):
         return rngs
     if isinstance(rngs, bool) or not isinstance(rngs, (Integral, jax.Array)):

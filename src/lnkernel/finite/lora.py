@@ -1,83 +1,93 @@
-r"""Low-rank adapters: every chosen linear layer $x W$ becomes $x\,(W + A B)$, with $B = 0$ at first."""
+"""Low-rank adapters for the linear layers of a module."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from flax import nnx
 
-from lnkernel.check import positive_integer
+from lnkernel.check import as_number, positive_integer
 from lnkernel.errors import InputError
-
-Path = tuple[str | int, ...]
+from lnkernel.finite.build import as_rngs
+from lnkernel.finite.training.arguments import check_module
+from lnkernel.tangents.selection import Path, Wrt, choose, spell
+from lnkernel.tangents.structure import is_linear, scales
 
 
 def add_lora(
-    network: nnx.Module,
+    model: nnx.Module,
     rank: int,
+    where: Wrt = None,
     *,
-    rngs: nnx.Rngs | int = 0,
-    where: Callable[[Path], bool] | None = None,
-    deviation: float | None = None,
+    A_std: float | None = None,
+    rngs: nnx.Rngs | int | Any,
 ) -> nnx.Module:
-    r"""A copy of a network whose chosen linear layers $x W + b$ are $x\,(W + A B) + b$.
+    r"""A copy of the model with a low-rank adapter around linear layers $c\,W a + s\,b$,
 
-    $B$ starts at 0, so that the network is the same function at first, and to first order only B
-    moves it. With $A \sim N(0, \sigma^2)$ its tangent kernel has the mean $r \sigma^2 K_W$, where
-    $K_W$ is that of the matrix W (Hu et al. 2022; r is the rank).
+        h(a) = layer(a) + a A B,     A ~ N(0, c² A_std²), (inputs, rank),     B = 0, (rank, outputs).
+
+    The function is the same as before, because B = 0. Then only B has a gradient, and the mean of its
+    tangent kernel over A is $\mathrm{rank} \cdot A_{std}^2$ times that of the layer's weights W.
 
     Args:
-        network: a `flax.nnx.Module`; it is not changed.
-        rank: r, of A (inputs, r) and B (r, outputs), the `nnx.LoRAParam`s of an `nnx.LoRA`.
-        rngs: of A.
-        where: a predicate on the path of a `nnx.Linear`, such as ("layers", 0); by default all.
-        deviation: σ. By default $1/\sqrt r$, so that the mean of the kernel is $K_W$ itself.
+        model: any `flax.nnx.Module`; it is not changed.
+        rank: of the adapters.
+        where: which of the linear layers (`nnx.Linear`, and those of twins): a path, a list of paths or
+            a predicate on the path, as `wrt` of `lnkernel.tangent`; by default all.
+        A_std: by default $1/\sqrt{\mathrm{rank}}$, so that the factor is 1.
+        rngs: the source of A, an `nnx.Rngs`, a seed or a key of `jax.random`.
 
-    >>> import jax.numpy as jnp, lnkernel as lnk
+    >>> import lnkernel as lnk
     >>> from flax import nnx
-    >>> net = nnx.Sequential(nnx.Linear(3, 8, rngs=nnx.Rngs(0)), nnx.Linear(8, 2, rngs=nnx.Rngs(1)))
-    >>> adapted = lnk.finite.add_lora(net, rank=2, where=lambda path: path == ("layers", 0))
-    >>> bool((net(jnp.ones((1, 3))) == adapted(jnp.ones((1, 3)))).all())
-    True
-    >>> lnk.tangent(adapted, wrt=nnx.LoRAParam).paths
-    [('layers', 0, 'lora_a'), ('layers', 0, 'lora_b')]
+    >>> f = lnk.finite.network(lnk.mlp(hidden=2), in_dim=3, width=16, rngs=0)
+    >>> g = lnk.finite.add_lora(f, rank=2, where="layers/2", rngs=1)
+    >>> lnk.tangent(g, wrt=nnx.LoRAParam).paths
+    [('layers', 2, 'lora_a'), ('layers', 2, 'lora_b')]
     """
-    r = positive_integer("rank", rank)
-    spread = 1 / math.sqrt(r) if deviation is None else float(deviation)
-    keys = rngs if isinstance(rngs, nnx.Rngs) else nnx.Rngs(rngs)
-    made: nnx.Module = nnx.clone(network)
-    linear = [path for path, part in nnx.iter_modules(made) if type(part) is nnx.Linear]
-    chosen = [path for path in linear if path and (where is None or where(path))]
+    check_module(model)
+    size = positive_integer("rank", rank)
+    spread = 1 / math.sqrt(size) if A_std is None else as_number(A_std)
+    if spread is None or not 0 < spread < math.inf:
+        raise InputError("A_std", "a positive number", repr(A_std), "Leave it out for 1/√rank")
+    made, source = nnx.clone(model), as_rngs(rngs)
+    wanted = choose(True if where is None else where)
+    linear = [(path, layer) for path, layer in nnx.iter_modules(made) if is_linear(layer)]
+    chosen = [(path, layer) for path, layer in linear if path and wanted(path, layer)]
     if not chosen:
-        known = ", ".join("/".join(map(str, path)) for path in linear if path)
+        known = ", ".join(spell(path) for path, _ in linear if path) or "none"
         raise InputError(
-            "where" if linear else "network",
-            "at least one nnx.Linear inside of the module",
-            f"none chosen of {known}" if known else f"{type(network).__name__} without any",
-            "Choose among their paths, or put the layer into an nnx.Sequential",
+            "where",
+            "at least one linear layer inside of the model",
+            repr(where),
+            f"Its linear layers are {known}",
         )
-    for path in chosen:
-        parent = _at(made, path[:-1])
-        layer = _at(parent, path[-1:])
-        adapter = nnx.LoRA(
-            layer.in_features,
-            r,
-            layer.out_features,
-            base_module=layer,
-            param_dtype=layer.kernel[...].dtype,
-            a_initializer=nnx.initializers.normal(spread),
-            rngs=keys,
-        )
-        if isinstance(path[-1], int):
-            parent[path[-1]] = adapter
-        else:
-            setattr(parent, path[-1], adapter)
+    for path, layer in chosen:
+        _replace(made, path, _adapted(layer, size, spread, source))
     return made
 
 
-def _at(module: Any, path: Path) -> Any:
-    for key in path:
-        module = module[key] if isinstance(key, int) else getattr(module, key)
-    return module
+def _adapted(layer: Any, rank: int, spread: float, rngs: nnx.Rngs) -> nnx.LoRA:
+    inputs, outputs = layer.kernel.shape
+    scale, _ = scales(layer)
+    return nnx.LoRA(
+        inputs,
+        rank,
+        outputs,
+        base_module=layer,
+        param_dtype=layer.kernel.dtype,
+        a_initializer=nnx.initializers.normal(float(np.abs(scale)) * spread),
+        rngs=rngs,
+    )
+
+
+def _replace(model: Any, path: Path, layer: Any) -> None:
+    """Put a layer where another one was: an attribute of a module, or an item of a list."""
+    owner = model
+    for key in path[:-1]:
+        owner = owner[key] if isinstance(key, int) else getattr(owner, key)
+    if isinstance(path[-1], int):
+        owner[path[-1]] = layer
+    else:
+        setattr(owner, path[-1], layer)

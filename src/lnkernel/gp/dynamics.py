@@ -13,85 +13,24 @@ $\varphi(\lambda) = 1/\lambda$, so the predictions below are those of `Posterior
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.check import as_inputs
-from lnkernel.gp import traced
-from lnkernel.gp.fit import Fit, Solver
-from lnkernel.precision import handed_out, inside_jit, is_traced, x64_is_on
-from lnkernel.types import Covariance, Curves, MorePoints, Outputs, Values
-
-Filter = Callable[[np.ndarray], np.ndarray]
-
-
-def gradient_flow(time: float) -> Filter:
-    r"""$\varphi(\lambda) = (1 - e^{-\lambda t})/\lambda$, and $t$ at $\lambda = 0$."""
-
-    def weights(values: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # a time so long that e^-λt is 0
-            return _divided(-np.expm1(-time * values), values, time)
-
-    return weights
-
-
-def gradient_descent(steps: int, learning_rate: float) -> Filter:
-    r"""$\varphi(\lambda) = (1 - (1 - \eta\lambda)^k)/\lambda$, and $\eta k$ at $\lambda = 0$."""
-
-    def weights(values: np.ndarray) -> np.ndarray:
-        if steps == 0:
-            return np.zeros_like(values)
-        rate = learning_rate * values
-        with np.errstate(divide="ignore", over="ignore"):  # one step of rate 1 arrives: log 0
-            logarithm = steps * np.log1p(-np.where(rate <= 1, rate, 2 - rate))
-        # of |1 - rate|^k; each case in the form that does not cancel
-        overshot = (rate > 1) & (steps % 2 == 1)
-        reached = np.where(overshot, 1 + np.exp(logarithm), -np.expm1(logarithm))
-        return _divided(reached, values, learning_rate * steps)
-
-    return weights
-
-
-def _divided(x: np.ndarray, values: np.ndarray, at_zero: float) -> np.ndarray:
-    zero = values == 0
-    return np.where(zero, at_zero, x / np.where(zero, 1.0, values))
-
-
-# ---------------------------------------------------------------- predictions
-
-
-def mean(fit: Fit, coefficients: np.ndarray, x: MorePoints) -> Outputs:
-    """kernel(x, X) coefficients at the points x (m, d): (m,) or (m, k)."""
-    if is_traced(x) or inside_jit():
-        return traced.mean(fit, coefficients, x)
-    was_on = x64_is_on()
-    values = fit.mean(coefficients, as_inputs(x, fit.data.x.shape[1]))
-    return handed_out(values[:, 0] if fit.data.one_output else values, was_on)
-
-
-def ensemble_variance(fit: Fit, solver: Solver, x: MorePoints) -> Values:
-    """The variance of trained networks' outputs over random initialisations: (m,)."""
-    was_on = x64_is_on()
-    points = as_inputs(x, fit.data.x.shape[1])
-    return handed_out(fit.ensemble_variance(solver, points), was_on)
-
-
-def ensemble_covariance(fit: Fit, solver: Solver, x: MorePoints) -> Covariance:
-    """The covariance of those outputs for all pairs of points: (m, m)."""
-    was_on = x64_is_on()
-    points = as_inputs(x, fit.data.x.shape[1])
-    return handed_out(fit.ensemble_covariance(solver, points), was_on)
+from lnkernel.gp.filters import Filter
+from lnkernel.gp.fit import Solver
+from lnkernel.gp.predictor import Predictor
+from lnkernel.gp.traced import TracedFit, seen_with
+from lnkernel.types import Array, Covariance, Curves, MorePoints, Outputs, Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stopped:
     """Infinitely wide networks whose training was stopped. `Posterior.at` and `.after` make it."""
 
-    _fit: Fit
-    _solver: Solver
+    _fit: Predictor
+    _filter: Filter | None  # None after training to convergence
     _said: str  # whose training, and when
 
     def __repr__(self) -> str:
@@ -99,15 +38,30 @@ class Stopped:
 
     def mean(self, x: MorePoints) -> Outputs:
         """The mean of the networks' outputs at the points x (m, d): (m,) or (m, k), float64."""
-        return mean(self._fit, self._solver(self._fit.data.y), x)
+        fit = self._seen_with(x)
+        return fit.columns(fit.mean(self._coefficients(fit), fit.inputs(x)))
 
     def ensemble_variance(self, x: MorePoints) -> Values:
         """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
-        return ensemble_variance(self._fit, self._solver, x)
+        fit = self._seen_with(x)
+        return fit.ensemble_variance(self._solver(fit), fit.inputs(x))
 
     def ensemble_covariance(self, x: MorePoints) -> Covariance:
         """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
-        return ensemble_covariance(self._fit, self._solver, x)
+        fit = self._seen_with(x)
+        return fit.ensemble_covariance(self._solver(fit), fit.inputs(x))
+
+    def _seen_with(self, x: MorePoints) -> Predictor:
+        return seen_with(self._fit, x, self._filter and self._filter.parameter)
+
+    def _solver(self, fit: Predictor) -> Solver:
+        chosen = self._filter
+        return fit.solve if chosen is None else lambda b: fit.filtered(chosen, b)
+
+    def _coefficients(self, fit: Predictor) -> Array:
+        """φ(A) y, (n, k)."""
+        made: Array = self._solver(fit)(fit.targets)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,21 +75,23 @@ class Curve:
 
         The kernel of x and the data is computed once for all times.
         """
-        fit = self.at[0]._fit
-        if is_traced(x) or inside_jit():
-            return jnp.stack([one.mean(x) for one in self.at])
-        was_on = x64_is_on()
-        coefficients = np.concatenate([one._solver(fit.data.y) for one in self.at], axis=1)
-        values = fit.mean(coefficients, as_inputs(x, fit.data.x.shape[1]))
+        times = [one._filter and one._filter.parameter for one in self.at]
+        fit = seen_with(self.at[0]._fit, x, times)
+        xp = jnp if isinstance(fit, TracedFit) else np
+        coefficients = xp.concatenate([one._coefficients(fit) for one in self.at], axis=1)
+        values = fit.mean(coefficients, fit.inputs(x))
         split = values.reshape(len(values), len(self.at), -1).swapaxes(0, 1)
-        return handed_out(split[..., 0] if fit.data.one_output else split, was_on)
+        return fit.columns(split)
 
     def ensemble_variance(self, x: MorePoints) -> Curves:
         """The variance of the outputs at x (m, d), over random initialisations: (times, m)."""
-        was_on = x64_is_on()
-        return handed_out(np.stack([one.ensemble_variance(x) for one in self.at]), was_on)
+        return _stacked([one.ensemble_variance(x) for one in self.at])
 
     def ensemble_covariance(self, x: MorePoints) -> Curves:
         """Their covariance for all pairs of the points x (m, d): (times, m, m)."""
-        was_on = x64_is_on()
-        return handed_out(np.stack([one.ensemble_covariance(x) for one in self.at]), was_on)
+        return _stacked([one.ensemble_covariance(x) for one in self.at])
+
+
+def _stacked(parts: list[Array]) -> Array:
+    """Along a new first axis; NumPy's, if all parts are."""
+    return np.stack(parts) if isinstance(parts[0], np.ndarray) else jnp.stack(parts)

@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data, as_data
+from lnkernel.check import Data, as_data, as_inputs
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restored
 from lnkernel.gp.diagnosis import is_resolved, singular
 from lnkernel.gp.duplicates import refuse_duplicates
+from lnkernel.gp.filters import Filter, symmetric_root
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
-from lnkernel.gp.noise import Variance, as_variances
+from lnkernel.gp.noise import Variance, as_variance
+from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
 from lnkernel.gram.memory import demand_memory
-from lnkernel.types import Noise, Points, Targets
+from lnkernel.types import MorePoints, Noise, Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
 
@@ -27,7 +28,7 @@ Solver = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Predictor):
     """Training data under one kernel: A = kernel(X, X) + noise I, factorised. Where each point has a
     variance of its own, A = kernel(X, X) + diag(noise)."""
 
@@ -50,6 +51,45 @@ class Fit:
     def coefficients(self) -> np.ndarray:
         """A⁻¹ y, (n, k)."""
         return self.solver.solve(self.data.y)
+
+    def inputs(self, x: MorePoints) -> np.ndarray:
+        """Points to predict at, checked."""
+        return as_inputs(x, self.data.x.shape[1])
+
+    def shape_of_inputs(self) -> tuple[int, ...]:
+        return self.data.x.shape
+
+    @property
+    def targets(self) -> np.ndarray:
+        """y, (n, k)."""
+        return self.data.y
+
+    def columns(self, values: np.ndarray) -> np.ndarray:
+        """(..., m, k) as the user gave the targets: without the last axis, if they had none."""
+        return values[..., 0] if self.data.one_output else values
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """A⁻¹ b, for b of shape (n, k)."""
+        return self.solver.solve(b)
+
+    def solve_roughly(self, b: np.ndarray) -> np.ndarray:
+        """The same without refinement, by the factor in float64."""
+        return self.factor.solve_roughly(b)
+
+    def filtered(self, chosen: Filter, b: np.ndarray) -> np.ndarray:
+        """φ(A) b."""
+        return self.eigen.applied(lambda values: np.asarray(chosen(values)), b)
+
+    def misfit(self) -> float:
+        """yᵀ A⁻¹ y, summed over the outputs."""
+        return float(np.einsum("ik,ik->", self.data.y, self.coefficients))
+
+    def log_determinant(self) -> float:
+        """log det A."""
+        return self.factor.log_determinant()
+
+    def largest_eigenvalue(self) -> float:
+        return float(self.eigen.values[-1])
 
     @cached_property
     def eigen(self) -> Eigen:
@@ -82,6 +122,11 @@ class Fit:
         self._demand_covariance(x, matrices=2)
         half = self.factor.half_solve(matrix(self.kernel, self.data.x, x))
         return matrix(self.kernel, x) - half.T @ half
+
+    def covariance_root(self, x: np.ndarray) -> np.ndarray:
+        """The symmetric square root of `covariance`."""
+        demand_memory(len(x), 4, "The eigenvectors of the covariance")
+        return symmetric_root(self.covariance(x))
 
     def ensemble_variance(self, solver: Solver, x: np.ndarray) -> np.ndarray:
         """The variance of f_0(x) - w(x) f_0(X) with w(x) = kernel(x, X) phi(A), (m,).
@@ -126,7 +171,7 @@ def fit(
     """
     kernel = Kernel(arch, (which,))
     data = as_data(X, y)
-    variance = noise if isinstance(noise, float) else as_variances(noise, len(data.x))
+    variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
     demand_memory(len(data.x), 1, "The Gram matrix")
     gram = matrix(kernel, data.x)
@@ -144,14 +189,11 @@ def fit(
 
 
 def matrix(kernel: Kernel, x: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:
-    """The kernel as a NumPy array of our own, whatever the user's settings of JAX."""
-    with jax.enable_x64(False):
-        return np.asarray(kernel(x, x2))
+    return np.asarray(kernel(x, x2))
 
 
 def diagonal(kernel: Kernel, x: np.ndarray) -> np.ndarray:
-    with jax.enable_x64(False):
-        return np.asarray(kernel.diagonal(x))
+    return np.asarray(kernel.diagonal(x))
 
 
 def _not_negative(variance: np.ndarray) -> np.ndarray:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
+import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.check import as_array
+from lnkernel.check import as_array, plain_number
 from lnkernel.errors import InputError
+from lnkernel.precision import is_traced
+from lnkernel.types import Array, Noise
 
 Variance = float | np.ndarray  # (n,) where the points differ in it
 
@@ -28,8 +33,36 @@ def as_variances(noise: object, n: int) -> np.ndarray:
     return given
 
 
-def noise_in_words(noise: Variance) -> str:
+def as_variance(noise: Noise, n: int) -> Variance:
+    """One variance, or one for each of n points, checked."""
+    if isinstance(noise, list | tuple) or np.ndim(noise):
+        return as_variances(noise, n)
+    variance = plain_number("noise", noise, "a variance, at least 0")
+    if not 0 <= variance < math.inf:
+        raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
+    return variance
+
+
+def as_traced_variances(noise: Noise, n: int) -> Array:
+    """The same inside a user's transformation: of a tracer only the shape is checked."""
+    if not is_traced(noise):
+        return jnp.asarray(as_variance(noise, n))
+    given = jnp.asarray(noise, jnp.float64)
+    if given.shape not in ((), (n,)):
+        raise InputError(
+            "noise",
+            f"one variance, or one for each of the {n} points, shape ({n},)",
+            f"shape {given.shape}",
+            "Check that X and noise were filtered alike",
+        )
+    return given
+
+
+def noise_in_words(noise: Variance | Array) -> str:
     """The number, or the range of the numbers."""
-    if isinstance(noise, float):
-        return str(noise)
+    if is_traced(noise):
+        return "traced"
+    if np.ndim(noise) == 0:
+        return str(float(noise))
+    noise = np.asarray(noise)
     return f"{noise.min():.6g} to {noise.max():.6g}"

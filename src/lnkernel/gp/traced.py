@@ -1,57 +1,181 @@
-"""The same formulas inside a user's own JAX transformation: differentiable, unchecked."""
+"""The factorised Gram matrix inside a user's own JAX transformation: differentiable, unchecked.
+
+It has the members of `Fit`, by the same formulas. It is also what a posterior is made of when JAX takes it apart and
+puts it together again, so its arrays may be tracers, plain numbers, or whatever `jax.tree.map` makes of them.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
-from lnkernel.check import as_traced_points
+from lnkernel.check import Data, as_traced_inputs, as_traced_points
 from lnkernel.errors import InputError
-from lnkernel.gp.fit import Fit
+from lnkernel.gp.cholesky import Cholesky
+from lnkernel.gp.diagnosis import is_resolved
+from lnkernel.gp.filters import Filter, Root, matrix_function
+from lnkernel.gp.fit import Fit, fit
+from lnkernel.gp.noise import as_traced_variances
+from lnkernel.gp.predictor import Predictor
 from lnkernel.gram.kernel import Kernel
-from lnkernel.precision import demand_x64
-from lnkernel.types import Array, MorePoints, Noise, Outputs, Points, Scalar, Targets, Values
+from lnkernel.precision import demand_x64, inside_jit, is_traced
+from lnkernel.types import Array, MorePoints, Noise, Points, Targets
 
 
 @dataclass(frozen=True, eq=False)
-class TracedPosterior:
-    """A posterior whose numbers JAX is differentiating or compiling."""
+class TracedFit(Predictor):
+    """A = kernel(X, X) + noise I with its factor, as JAX sees it."""
 
-    kernel: Kernel
+    arch: Node
+    which: str
     x: Array  # (n, d)
-    y: Array  # (n,) or (n, k)
-    factor: Array  # lower
+    y: Array  # (n, k)
+    one_output: bool
+    noise: Array | float  # () or (n,)
+    made: Any  # L in the lower triangle, A's entries above the diagonal
+    made_diagonal: Any  # that of A
+    origin: Fit | None = None  # the plain numbers that these are, which factorise when needed
 
-    def mean(self, x: MorePoints) -> Outputs:
-        """kernel(x, X) A⁻¹ y."""
-        half = solve_triangular(self.factor, self.y, lower=True)
-        return self.kernel(x, self.x) @ solve_triangular(self.factor.T, half, lower=False)
+    @property
+    def both(self) -> Array:
+        return self.made if self.origin is None else self.origin.factor.both
 
-    def variance(self, x: MorePoints) -> Values:
-        """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x)."""
-        half = solve_triangular(self.factor, self.kernel(self.x, x), lower=True)
-        return jnp.maximum(self.kernel.diagonal(x) - (half * half).sum(axis=0), 0.0)
+    @property
+    def diagonal(self) -> Array:
+        return self.made_diagonal if self.origin is None else self.origin.factor.diagonal
 
-    def std(self, x: MorePoints) -> Values:
-        """The square root of `variance`."""
-        return jnp.sqrt(self.variance(x))
+    @cached_property
+    def kernel(self) -> Kernel:
+        return Kernel(self.arch, (self.which,))
 
-    def log_marginal_likelihood(self) -> Scalar:
-        """log p(y | X), summed over the outputs."""
-        half = solve_triangular(self.factor, self.y, lower=True)
-        outputs = self.y.size // len(self.x)
-        volume = jnp.log(jnp.diagonal(self.factor)).sum() + 0.5 * len(self.x) * math.log(
-            2 * math.pi
-        )
-        return -0.5 * (half * half).sum() - outputs * volume
+    @property
+    def prior(self) -> Kernel:
+        return Kernel(self.arch, ("nngp",))
+
+    def shape_of_inputs(self) -> tuple[int, ...]:
+        return np.shape(self.x)
+
+    def inputs(self, x: MorePoints) -> Array:
+        """Points to predict at; of tracers only the shape can be checked."""
+        demand_x64()
+        return as_traced_inputs(x, self.x.shape[1])
+
+    @property
+    def targets(self) -> Array:
+        """y, (n, k)."""
+        return self.y
+
+    def columns(self, values: Array) -> Array:
+        return values[..., 0] if self.one_output else values
+
+    @property
+    def coefficients(self) -> Array:
+        """A⁻¹ y, (n, k)."""
+        if self.origin is not None:
+            return jnp.asarray(self.origin.coefficients)
+        return self.solve(self.y)
+
+    def solve(self, b: Array) -> Array:
+        """A⁻¹ b, for b of shape (n, k)."""
+        return solve_triangular(self.both.T, self.half_solve(b), lower=False)
+
+    def solve_roughly(self, b: Array) -> Array:
+        return self.solve(b)
+
+    def half_solve(self, b: Array) -> Array:
+        """L⁻¹ b; of `both` only the lower triangle is read."""
+        return solve_triangular(self.both, b, lower=True)
+
+    def misfit(self) -> Array:
+        """yᵀ A⁻¹ y, summed over the outputs."""
+        half = self.half_solve(self.y)
+        return (half * half).sum()
+
+    def log_determinant(self) -> Array:
+        """log det A."""
+        return 2 * jnp.log(jnp.diagonal(self.both)).sum()
+
+    def largest_eigenvalue(self) -> Array:
+        if self.origin is not None:
+            return jnp.asarray(self.origin.largest_eigenvalue())
+        return jnp.linalg.eigvalsh(self._gram)[-1]
+
+    def filtered(self, chosen: Filter, b: Array) -> Array:
+        """φ(A) b."""
+        if self.origin is not None:  # the matrix does not vary, though the time may
+            values, vectors = (jnp.asarray(part) for part in self.origin.eigen)
+            return vectors @ (chosen(values)[:, None] * (vectors.T @ b))
+        parameter = jnp.asarray(chosen.parameter, jnp.float64)
+        return matrix_function(chosen.function, parameter, self._gram) @ b
+
+    @property
+    def _gram(self) -> Array:
+        above = jnp.triu(self.both, 1)
+        return above + above.T + jnp.diag(self.diagonal)
+
+    def mean(self, coefficients: Array, x: Array) -> Array:
+        """kernel(x, X) coefficients, (m, k)."""
+        return self.kernel(x, self.x) @ coefficients
+
+    def variance(self, x: Array) -> Array:
+        """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
+        half = self.half_solve(self.kernel(self.x, x))
+        return _not_negative(self.kernel.diagonal(x) - (half * half).sum(axis=0))
+
+    def covariance(self, x: Array) -> Array:
+        """The same for all pairs, (m, m)."""
+        half = self.half_solve(self.kernel(self.x, x))
+        return self.kernel(x, x) - half.T @ half
+
+    def covariance_root(self, x: Array) -> Array:
+        """The symmetric square root of `covariance`."""
+        return matrix_function(Root(), jnp.ones(()), self.covariance(x))
+
+    def ensemble_variance(self, solver: Callable[[Array], Array], x: Array) -> Array:
+        """The variance of f_0(x) - w(x) f_0(X) with w(x) = kernel(x, X) phi(A), (m,)."""
+        weights = solver(self.kernel(self.x, x))
+        less = self.prior(self.x, self.x) @ weights - 2 * self.prior(self.x, x)
+        return _not_negative(self.prior.diagonal(x) + (weights * less).sum(axis=0))
+
+    def ensemble_covariance(self, solver: Callable[[Array], Array], x: Array) -> Array:
+        """The covariance of f_0(x) - w(x) f_0(X) for all pairs of points, (m, m)."""
+        weights = solver(self.kernel(self.x, x))
+        half = weights.T @ (self.prior(self.x, self.x) @ weights / 2 - self.prior(self.x, x))
+        return self.prior(x, x) + half + half.T
+
+    def is_traced(self) -> bool:
+        held = (self.arch, self.x, self.y, self.noise, self.made, self.made_diagonal)
+        return is_traced(*held)
+
+    def plain(self) -> Fit:
+        """The same of plain numbers, checked now, because no program can raise."""
+        if np.ndim(self.x) != 2:
+            raise InputError(
+                "posterior",
+                "one posterior",
+                f"a stack of them, with inputs of shape {np.shape(self.x)}",
+                "Ask each by jax.vmap, e.g. jax.vmap(lambda post: post.mean(x))(stack)",
+            )
+        arch = jax.tree.map(float, self.arch)
+        data = Data(np.array(self.x), np.array(self.y), self.one_output)
+        noise = float(self.noise) if np.ndim(self.noise) == 0 else np.array(self.noise)
+        factor = Cholesky(np.array(self.both, order="F"), np.array(self.diagonal))
+        if np.isfinite(factor.both).all() and is_resolved(factor):
+            return Fit(arch, self.which, data, noise, factor)
+        y = data.y[:, 0] if self.one_output else data.y
+        return fit(arch, self.which, data.x, y, noise)  # which says what is wrong
 
 
-def posterior(arch: Node, X: Points, y: Targets, which: str, noise: Noise) -> TracedPosterior:
+def traced_fit(arch: Node, which: str, X: Points, y: Targets, noise: Noise) -> TracedFit:
+    """The factorised Gram matrix of data of which some are tracers; what is not is checked."""
     demand_x64()
     kernel = Kernel(arch, (which,))
     x, targets = as_traced_points("X", X), jnp.asarray(y, dtype=jnp.float64)
@@ -62,19 +186,28 @@ def posterior(arch: Node, X: Points, y: Targets, which: str, noise: Noise) -> Tr
             f"shape {tuple(targets.shape)}",
             "Check that X and y were loaded and filtered alike",
         )
-    gram = kernel(x) + jnp.asarray(noise) * jnp.eye(len(x))  # of several each to its own column
-    return TracedPosterior(kernel, x, targets, jnp.linalg.cholesky(gram))
+    variance = as_traced_variances(noise, len(x))
+    gram = kernel(x, x) + variance * jnp.eye(len(x))  # of several each to its own column
+    both = jnp.tril(jnp.linalg.cholesky(gram)) + jnp.triu(gram, 1)
+    columns = targets if targets.ndim == 2 else targets[:, None]
+    return TracedFit(
+        *(arch, which, x, columns, targets.ndim == 1), variance, both, jnp.diagonal(gram)
+    )
 
 
-def mean(fit: Fit, coefficients: np.ndarray, x: MorePoints) -> Outputs:
-    """The mean of a concrete posterior at traced points."""
-    demand_x64()
-    values = fit.kernel(x, fit.data.x) @ coefficients
-    return values[:, 0] if fit.data.one_output else values
+def as_traced(made: Fit) -> TracedFit:
+    """A fit of plain numbers, for points that are tracers."""
+    (x, y, one_output), noise = made.data, made.noise
+    return TracedFit(made.arch, made.which, x, y, one_output, noise, None, None, made)
 
 
-def variance(fit: Fit, x: MorePoints) -> Values:
-    """The variance of a concrete posterior at traced points."""
-    demand_x64()
-    factor = jnp.asarray(fit.factor.both)  # only its lower triangle is read
-    return TracedPosterior(fit.kernel, fit.data.x, fit.data.y, factor).variance(x)
+def _not_negative(variance: Array) -> Array:
+    return jnp.maximum(variance, 0.0)
+
+
+def seen_with(made: Predictor, *values: object) -> Predictor:
+    """The fit as it is computed with beside these values: JAX's, if anything here is a tracer."""
+    inside = is_traced(*values) or inside_jit()
+    if isinstance(made, TracedFit):
+        return made if inside or made.is_traced() else made.plain()
+    return as_traced(made) if inside and isinstance(made, Fit) else made

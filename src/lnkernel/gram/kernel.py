@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,7 +22,8 @@ from lnkernel.gram import eager, tiled, traced
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
-from lnkernel.precision import demand_x64, handed_out, inside_jit, is_traced, x64_is_on
+from lnkernel.gram.structure import assemble, dissect
+from lnkernel.precision import as_own_numpy, demand_plain_numbers, demand_x64, inside_jit, is_traced
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
 
@@ -45,7 +47,6 @@ class _OfPoints:
             points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
             return self._selected(traced.matrix(self.arch, points, points2))
-        was_on = x64_is_on()
         with jax.enable_x64(True):
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
@@ -60,7 +61,7 @@ class _OfPoints:
                 out, *both = way.rectangular(program, points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
-            return tuple(handed_out(k, was_on) for k in out)
+            return tuple(as_own_numpy(k) for k in out)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
         """Room for the matrices, where they are not so small that asking takes as long as they do."""
@@ -78,6 +79,7 @@ class _OfPoints:
         >>> lnk.ntk(lnk.mlp()).error_estimate(x), lnk.ntk(lnk.mlp(activation=lnk.Silu())).error_estimate(x) < 1e-13
         (2e-15, True)
         """
+        demand_plain_numbers("error_estimate", self.arch, x, x2)
         with jax.enable_x64(True):
             points = as_points("x", x)
             points2 = points if x2 is None else as_points("x2", x2)
@@ -91,16 +93,14 @@ class _OfPoints:
             points = as_traced_points("x", x)
             self._check(points, points)
             return self._selected(traced.diagonal(self.arch, points))
-        was_on = x64_is_on()
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
             needs_terms = self._has_series and not self._knows_diagonal
             program = self._program(points, points, needs_terms)
-            way = eager if eager.suits(program, len(points)) else tiled
-            out = way.diagonal(program, points)
+            out = eager.diagonal(program, points)
             _check_range("x", points, out)
-            return tuple(handed_out(k, was_on) for k in out)
+            return tuple(as_own_numpy(k) for k in out)
 
     def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
@@ -172,6 +172,26 @@ class KernelPair(_OfPoints):
         return Kernels(*self._diagonals(x))
 
 
+def _register(cls: type[_OfPoints]) -> None:
+    """Make it a pytree: its leaves are the hyperparameters that are not 0."""
+
+    def flatten(kernel: _OfPoints) -> tuple[list[Any], Any]:
+        structure, varying = dissect(kernel.arch)
+        return varying, (structure, kernel.which)
+
+    def unflatten(fixed: Any, varying: Any) -> _OfPoints:
+        made = object.__new__(cls)  # unchecked: a tree of gradients has the same structure
+        object.__setattr__(made, "arch", assemble(fixed[0], varying))
+        object.__setattr__(made, "which", fixed[1])
+        return made
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+
+
+_register(Kernel)
+_register(KernelPair)
+
+
 def ntk(arch: Architecture) -> Kernel:
     r"""The neural tangent kernel $\Theta(x, x') = \sum_\theta \partial_\theta f(x)\,\partial_\theta f(x')$
     of the infinitely wide network.
@@ -180,9 +200,10 @@ def ntk(arch: Architecture) -> Kernel:
     digits: the error, relative to $\sqrt{\Theta(x,x)\,\Theta(x',x')}$, is below 2e-15 up to depth 10.
     `arch` may be given as its text, as `parse` reads it.
 
-    The result is float64 whatever JAX's settings: a `jax.Array` where 64-bit mode is on, a
-    NumPy array where it is off (JAX would cut it to float32). It can be called inside `jax.jit`,
-    `jax.grad` and `jax.vmap` where 64-bit mode is on. At $x = x'$ the NTK of a degree-1
+    The result is a NumPy array of float64, whatever JAX's settings. It can be called inside
+    `jax.jit`, `jax.grad` and `jax.vmap` where 64-bit mode is on; there the result is a value of that
+    transformation. It is a pytree of its hyperparameters (but for those that are 0, which are
+    structure), so it can be an argument of a program. At $x = x'$ the NTK of a degree-1
     activation has a kink; its derivative there is the mean of the one-sided ones.
 
     >>> import lnkernel as lnk

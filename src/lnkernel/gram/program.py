@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.gram.structure import Structure, dissect
+from lnkernel.calculus.state import Kernels
+from lnkernel.gram.structure import Structure, assemble, dissect
 from lnkernel.types import Array
 
 
@@ -33,3 +34,14 @@ def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) ->
     """For these inputs (n, d), which may hold zero vectors or not."""
     all_live = all(bool((np.asarray(x) != 0).any(axis=1).all()) for x in inputs)
     return Program(*dissected, which, all_live)
+
+
+def named(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
+    """Those of the kernels that are wanted, in this order."""
+    return tuple(getattr(kernels, name) for name in which)
+
+
+def assembled(program: Program) -> Node:
+    """The network again, with plain numbers as hyperparameters."""
+    arch: Node = assemble(program.structure, np.asarray(program.varying).tolist())
+    return arch

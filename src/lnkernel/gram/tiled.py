@@ -3,8 +3,9 @@
 Tiles are computed in batches, each batch as one fused loop over all its pairs (`pairs.quick`).
 Pairs that this is not exact enough for, nearly parallel or antipodal ones, come out of it
 as NaN and are computed once more, with all care. A symmetric matrix costs half of its tiles.
-Memory is the result and one batch. The program is that of a batch: matrices of many sizes
-share it.
+Memory is the result and two batches. All batches have one shape, so a matrix of another size
+compiles nothing, and nor do inputs of similar dimension: of many coordinates the program reads
+only the products. Few delicate pairs are computed by NumPy, for which nothing is compiled.
 
 The matrix itself is NumPy's: the pages of a large fresh matrix cost as much time as its
 numbers, unless the system hands them out in large pieces, as it does to NumPy.
@@ -14,21 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.calculus.state import Kernels
-from lnkernel.gram import pairs
-from lnkernel.gram.program import Program
+from lnkernel.evaluate.float64.per_input import OutOfStepError, Record
+from lnkernel.gram import eager, pairs
+from lnkernel.gram.compiled import compiled
+from lnkernel.gram.prepared import Prepared, blocks_at, diagonal_of, prepare
+from lnkernel.gram.program import Program, named
 from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
 
 Out = tuple[Array, ...]
+Records = tuple[Record | None, Record | None]  # of the first and of the second of each pair
 Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
 
 
@@ -39,12 +42,13 @@ class Tiling(NamedTuple):
     batch: int
 
 
-# Sizes are multiples of 4 (the length of a vector register), but not powers of two, at which the
-# rows of a tile would fall on the same few lines of the cache.
-SMALL = Tiling(100, 240)
-LARGE = Tiling(500, 10)  # where many coordinates have to be read for each tile
+# Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
+# number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
+SMALL = Tiling(112, 20)
+LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
+MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
 OTHER = ThreadPoolExecutor(1, "lnkernel")  # kept: its thread starts once, not with every matrix
 
@@ -52,7 +56,7 @@ OTHER = ThreadPoolExecutor(1, "lnkernel")  # kept: its thread starts once, not w
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n, size = len(x), _tiling(x).size
-    one = _prepared(*program, _filled_up(x))
+    one = prepare(program, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
@@ -67,17 +71,16 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
                 corner *= 0.5
         return delicate
 
-    if n * (n - 1) // 2 <= FEW:
-        delicate = [np.triu_indices(n, 1)]
-    else:
-        corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-        batches = _each_batch(program, one, one, corners)
-        delicate = [found for batch in batches for found in _by_two(write, batch)]
+    few = n * (n - 1) // 2 <= FEW
+    corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
+    batches = _started(_each_batch(program, one, one, [] if few else corners))
+    ends = diagonal_of(program, one.points)  # while the first batches are computed
+    delicate = [np.triu_indices(n, 1)] if few else []
+    delicate += [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, one.points, delicate, (n, n)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
             matrix[b, a] = value
-    ends = tuple(np.asarray(end)[:n] for end in one.ends)
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
     return out, ends
@@ -86,7 +89,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, size = len(x), len(x2), _tiling(x).size
-    one, two = (_prepared(*program, _filled_up(points)) for points in (x, x2))
+    one, two = prepare(program, x, size, (0,)), prepare(program, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
@@ -95,61 +98,17 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
             _paste(matrix, *run.corner, tiles)
         return delicate
 
-    if n * m <= FEW:
-        a, b = np.indices((n, m)).reshape(2, -1)
-        delicate = [(a, b)]
-    else:
-        corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-        batches = _each_batch(program, one, two, corners)
-        delicate = [found for batch in batches for found in _by_two(write, batch)]
+    few = n * m <= FEW
+    corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
+    batches = _started(_each_batch(program, one, two, [] if few else corners))
+    ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
+    rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
+    delicate = [(rows, columns)]
+    delicate += [found for batch in batches for found in _by_two(write, batch)]
     for a, b, values in _with_care(program, one.points, two.points, delicate, (n, m)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
-    ends, ends2 = (
-        tuple(np.asarray(end)[:count] for end in some.ends) for some, count in ((one, n), (two, m))
-    )
     return out, ends, ends2
-
-
-def diagonal(program: Program, x: Array) -> Out:
-    """The kernels of every point with itself."""
-    return tuple(np.asarray(end)[: len(x)] for end in _diagonal(*program, _filled_up(x)))
-
-
-@partial(jax.jit, static_argnums=(0, 2, 3))
-def _diagonal(
-    structure: Structure, varying: Array, which: tuple[str, ...], all_live: bool, x: Array
-) -> Out:
-    arch = assemble(structure, varying)
-    points = pairs.prepare(arch, x)
-    return _named(pairs.diagonal(arch, points, all_live), which)
-
-
-def _filled_up(x: Array) -> np.ndarray:
-    """x with its last point repeated up to one of few lengths, so that few programs are compiled."""
-    x = np.asarray(x)
-    step = max(32, (1 << len(x).bit_length()) // 16)
-    return np.concatenate([x, np.repeat(x[-1:], -len(x) % step, axis=0)])
-
-
-class Prepared(NamedTuple):
-    """Points, ready for comparison."""
-
-    points: pairs.Points  # (n, ...)
-    blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
-    ends: Out  # the diagonals
-
-
-@partial(jax.jit, static_argnums=(0, 2, 3))
-def _prepared(
-    structure: Structure, varying: Array, which: tuple[str, ...], all_live: bool, x: Array
-) -> Prepared:
-    arch = assemble(structure, varying)
-    points = pairs.prepare(arch, x)
-    ends = _named(pairs.diagonal(arch, points, all_live), which)
-    n, size = len(x), _tiling(x).size
-    index = np.minimum(np.arange(-(-n // size) * size), n - 1)  # the last point fills up
-    return Prepared(points, pairs.blocks(arch, points, index.reshape(-1, size)), ends)
 
 
 class Run(NamedTuple):
@@ -177,12 +136,33 @@ def _each_batch(
     program: Program, one: Prepared, two: Prepared, corners: list[tuple[int, int]]
 ) -> Iterator[Batch]:
     """The tiles with these corners, batch by batch."""
-    size, most = _tiling(one.points.raw.unit)
-    batch = _batch_size(len(corners), most)
+    size, batch = _tiling(one.points.raw.unit)
+    compute = compiled(_batch, program.structure, program.which, program.all_live)
+    known = one.records[0], two.records[1]
+    ahead: Batch | None = None
     for k in range(0, len(corners), batch):
         some = corners[k : k + batch]
         index = np.asarray(some + some[-1:] * (batch - len(some))).T // size
-        yield Batch(some, _batch(*program, *_taken(one.blocks, two.blocks, *index)))
+        first, second = blocks_at(one.blocks, index[0]), blocks_at(two.blocks, index[1])
+        units, units2 = pairs.units(first), pairs.units(second)
+        cosines = None if units is None else _cosines(units, units2)
+        sides = pairs.without_units(first), pairs.without_units(second)
+        records = blocks_at(known[0], index[0]), blocks_at(known[1], index[1])
+        try:
+            values = compute(program.varying, *sides, cosines, records)
+        except OutOfStepError:  # a layer from outside that branches on its numbers
+            known = None, None
+            values = compute(program.varying, *sides, cosines, known)
+        if ahead is not None:
+            yield ahead  # it is written while the next one is computed
+        ahead = Batch(some, values)
+    if ahead is not None:
+        yield ahead
+
+
+def _started(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, of which the first are being computed from now on."""
+    return chain(list(islice(batches, 1)), batches)
 
 
 def _by_two(write: Callable[[Run], list[Pairs]], batch: Batch) -> list[Pairs]:
@@ -213,35 +193,39 @@ def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
 
 
 @jax.jit
-def _taken(
-    blocks: pairs.Points, blocks2: pairs.Points, index: Array, index2: Array
-) -> tuple[pairs.Points, pairs.Points]:
-    """A program of its own: within `_batch` it would become part of the loop over the pairs."""
-    return (
-        jax.tree.map(lambda part: part[index], blocks),
-        jax.tree.map(lambda part: part[index2], blocks2),
-    )
+def _cosines(units: pairs.Points, units2: pairs.Points) -> pairs.Points:
+    """A small program of its own, the only one for the user's dimension."""
+    return jax.tree.map(lambda x, y: x @ y.transpose(0, 2, 1), units, units2)
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3))
 def _batch(
     structure: Structure,
-    varying: Array,
     which: tuple[str, ...],
     all_live: bool,
+    varying: Array,
     one: pairs.Points,
     two: pairs.Points,
+    cosines: pairs.Points | None,
+    records: Records,
 ) -> Out:
     """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
     arch = assemble(structure, varying)
     size = one.raw.live.shape[1]
 
-    def tile(one: pairs.Points, two: pairs.Points) -> Out:
-        values, delicate = pairs.quick(arch, one, two, all_live)
-        full = (jnp.broadcast_to(v, (size, size)) for v in _named(values, which))
+    def tile(
+        one: pairs.Points, two: pairs.Points, cosines: pairs.Points | None, records: Records
+    ) -> Out:
+        first, second = records
+        if first is None or second is None:
+            values, delicate = pairs.quick(arch, one, two, all_live, cosines)
+        else:
+            num = pairs.recalling(arch, (first, second))
+            values, delicate = pairs.quick(arch, one, two, all_live, cosines, num)
+            num.demand_finished()
+        full = (jnp.broadcast_to(v, (size, size)) for v in named(values, which))
         return tuple(jnp.where(delicate, jnp.nan, v) for v in full)
 
-    return jax.vmap(tile)(one, two)
+    return jax.vmap(tile)(one, two, cosines, records)
 
 
 def _delicate_pairs(run: Run, one_half: bool) -> list[Pairs]:
@@ -274,42 +258,33 @@ def _with_care(
     rows, columns = rows[inside], columns[inside]
     if not len(rows):
         return
-    chunk = next((c for c in CHUNKS if c >= len(rows)), CHUNKS[-1])
+    if eager.suits_delicate(program, len(rows)):
+        values = eager.carefully(program, points, points2, rows, columns)
+        yield rows, columns, [np.asarray(value) for value in values]
+        return
+    most = MOST_COORDINATES // points.raw.unit.shape[1]
+    allowed = [c for c in CHUNKS if c <= most] or CHUNKS[:1]
+    chunk = next((c for c in allowed if c >= len(rows)), allowed[-1])
+    compute = compiled(_careful, program.structure, program.which, program.all_live)
     for k in range(0, len(rows), chunk):
         a, b = rows[k : k + chunk], columns[k : k + chunk]
-        listed = np.resize(a, chunk), np.resize(b, chunk)
-        values = _careful(*program, points, points2, *listed)
-        yield a, b, [np.asarray(value)[: len(a)] for value in values]
+        sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
+        found = compute(program.varying, *sides)
+        yield a, b, [np.asarray(value)[: len(a)] for value in found]
 
 
-@partial(jax.jit, static_argnums=(0, 2, 3))
 def _careful(
     structure: Structure,
-    varying: Array,
     which: tuple[str, ...],
     all_live: bool,
-    points: pairs.Points,
-    points2: pairs.Points,
-    rows: Array,
-    columns: Array,
+    varying: Array,
+    one: pairs.Points,
+    two: pairs.Points,
 ) -> Out:
     """Some pairs, with all care."""
-    arch = assemble(structure, varying)
-    one, two = pairs.take(points, rows), pairs.take(points2, columns)
-    values = _named(pairs.careful(arch, one, two, all_live), which)
-    return tuple(jnp.broadcast_to(v, rows.shape) for v in values)
-
-
-def _named(kernels: Kernels, which: tuple[str, ...]) -> Out:
-    return tuple(getattr(kernels, name) for name in which)
+    values = named(pairs.careful(assemble(structure, varying), one, two, all_live), which)
+    return tuple(jnp.broadcast_to(v, one.raw.live.shape) for v in values)
 
 
 def _tiling(x: Array) -> Tiling:
     return SMALL if x.shape[1] <= MANY else LARGE
-
-
-def _batch_size(tiles: int, most: int) -> int:
-    """Few sizes, so that few programs are compiled, but such that few places stay empty."""
-    whole = -(-tiles // -(-tiles // most))
-    step = max(1, (1 << whole.bit_length()) // 64)
-    return -(-whole // step) * step

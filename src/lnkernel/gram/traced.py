@@ -7,9 +7,6 @@ and memory is a few matrices of the size of the result.
 
 from __future__ import annotations
 
-from functools import partial
-
-import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
@@ -18,6 +15,7 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
+from lnkernel.gram.compiled import compiled
 from lnkernel.gram.structure import Structure, assemble, dissect
 from lnkernel.types import Array
 
@@ -27,17 +25,16 @@ SHORT = 1e-100
 def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
     """All pairs of x and x2, (n, m)."""
     structure, varying = dissect(arch)
-    return _matrix(structure, [jnp.asarray(v, jnp.float64) for v in varying], x, x2)
+    return compiled(_matrix, structure)([jnp.asarray(v, jnp.float64) for v in varying], x, x2)
 
 
 def diagonal(arch: Node, x: Array) -> Kernels:
     """Every point with itself, (n,)."""
     structure, varying = dissect(arch)
-    return _diagonal(structure, [jnp.asarray(v, jnp.float64) for v in varying], x)
+    return compiled(_diagonal, structure)([jnp.asarray(v, jnp.float64) for v in varying], x)
 
 
 # Compiled as a whole: under jax.grad alone JAX would compile every single operation.
-@partial(jax.jit, static_argnums=0)
 def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> Kernels:
     arch = assemble(structure, varying)
     if starts_with_bias(arch):
@@ -48,7 +45,6 @@ def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> 
     return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
 
 
-@partial(jax.jit, static_argnums=0)
 def _diagonal(structure: Structure, varying: list[Array], x: Array) -> Kernels:
     arch = assemble(structure, varying)
     x = _off_zero(x) if starts_with_bias(arch) else x

@@ -12,7 +12,7 @@ from lnkernel.arch.text import Architecture
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
-from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.gp.posterior import posterior
 from lnkernel.types import Line, Norms, Points, Targets
 
 
@@ -42,7 +42,7 @@ def bound(
     import matplotlib.pyplot as plt
 
     line = on_a_line(X, x)
-    post = concrete_posterior(arch, X, y, noise=noise)
+    post = posterior(arch, X, y, noise=noise)
     made = bound_of(post)
     mean, at = np.asarray(post.mean(line[:, None])), np.asarray(made.at(line[:, None]))
     ax = plt.gca() if ax is None else ax

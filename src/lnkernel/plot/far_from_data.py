@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from lnkernel.arch.text import Architecture
 from lnkernel.bounds import bound as bound_of
 from lnkernel.errors import InputError
-from lnkernel.gp.posterior import concrete_posterior
+from lnkernel.gp.posterior import posterior
 from lnkernel.plot.bounds_on_line import on_a_line
 from lnkernel.types import Array, Line, Points, Targets
 
@@ -30,7 +30,7 @@ def extrapolation(
     *,
     outputs: NetworkOutputs | None = None,
     noise: float = 0.0,
-    confidence: float = 0.95,
+    confidence: float | None = 0.95,
     color: Any = BLUE,
     ax: Any = None,
 ) -> dict[str, Any]:
@@ -47,7 +47,8 @@ def extrapolation(
         outputs: of trained networks at x, (networks, m) or (networks, m, 1), as an `Ensemble`
             returns them; a band takes at least two networks.
         noise: variance of the targets' noise.
-        confidence: of the band.
+        confidence: of the band. None is a band from the smallest to the largest output instead: of three
+            networks no more is known, and their 95 % band is 2.5 standard deviations to each side.
         color: of the trained networks.
         ax: the matplotlib axes to draw into; the current ones by default.
 
@@ -66,7 +67,7 @@ def extrapolation(
     import matplotlib.pyplot as plt
 
     line = on_a_line(X, x)
-    post = concrete_posterior(arch, X, y, noise=noise)
+    post = posterior(arch, X, y, noise=noise)
     made, mean = bound_of(post), np.asarray(post.mean(line[:, None]))
     bounds = {form: float(getattr(made, form)) for form in FORMS}
     ax = plt.gca() if ax is None else ax
@@ -85,22 +86,15 @@ def draw_extrapolation(
     data: tuple[ArrayLike, ArrayLike],
     *,
     outputs: NetworkOutputs | None = None,
-    confidence: float = 0.95,
+    confidence: float | None = 0.95,
     color: Any = BLUE,
 ) -> dict[str, Any]:
     """The same from values that are known already: the mean at x, the bounds by name, (X, y)."""
     artists: dict[str, Any] = {}
     if outputs is not None:
-        middle, half = confidence_band(outputs, x, confidence)
-        artists["band"] = ax.fill_between(
-            x,
-            middle - half,
-            middle + half,
-            color=color,
-            alpha=0.25,
-            lw=0,
-            label=f"{confidence:.0%}",
-        )
+        middle, low, high = _band(outputs, x, confidence)
+        label = "smallest to largest" if confidence is None else f"{confidence:.0%}"
+        artists["band"] = ax.fill_between(x, low, high, color=color, alpha=0.25, lw=0, label=label)
         artists["networks"] = ax.plot(x, middle, color=color, label="trained networks")[0]
     artists["mean"] = ax.plot(
         x, mean, color="black", lw=0.9, ls=(0, (4, 2)), label="infinite width"
@@ -116,6 +110,17 @@ def draw_extrapolation(
             ]
     ax.set_xlabel("$x$")
     return artists
+
+
+def _band(
+    outputs: NetworkOutputs, x: Float[np.ndarray, " m"], confidence: float | None
+) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """The mean over networks, and the lower and the upper edge of the band."""
+    middle, half = confidence_band(outputs, x, 0.95 if confidence is None else confidence)
+    if confidence is not None:
+        return middle, middle - half, middle + half
+    values = np.asarray(outputs, dtype=float).reshape(-1, len(x))
+    return middle, values.min(axis=0), values.max(axis=0)
 
 
 def confidence_band(

@@ -7,7 +7,8 @@ try:
 except ImportError as problem:
     raise MissingPackageError("lnkernel.sklearn", "scikit-learn", "sklearn") from problem
 
+from lnkernel.sklearn.classifier import NTKClassifier
 from lnkernel.sklearn.kernel import NTKKernel
 from lnkernel.sklearn.regressor import NTKRegressor
 
-__all__ = ["NTKKernel", "NTKRegressor"]
+__all__ = ["NTKClassifier", "NTKKernel", "NTKRegressor"]

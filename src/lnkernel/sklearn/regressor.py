@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lnkernel.arch import Node
 from lnkernel.bounds import Bound, bound
-from lnkernel.gp.duplicates import merge_duplicates
-from lnkernel.gp.posterior import concrete_posterior
-from lnkernel.sklearn.networks import as_network
+from lnkernel.sklearn.estimator import NTKEstimator
 from lnkernel.types import MorePoints, Outputs, Points, Targets
 
 
-class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+class NTKRegressor(MultiOutputMixin, RegressorMixin, NTKEstimator):  # type: ignore[misc]  # untyped
     r"""$f(x) = \Theta(x, X)\,(\Theta(X, X) + \mathrm{noise}\cdot I)^{-1} y$: what infinitely wide networks,
     trained on the data, predict in the mean.
 
     Args:
-        arch: the network, or its text, which `lnkernel.parse` reads; by default
-            `mlp(hidden=2, norm="first")`.
+        arch: the network, or its text, which `lnkernel.parse` reads. By default it is `mlp` with the
+            words below; give one or the other.
+        hidden: number of hidden layers.
+        norm: which of them have a LayerNorm: None, "first", "last" or "all".
+        activation: an activation, its name or its text: `"gelu"`, `"LeakyRelu(0.2)"`.
+        W_std, b_std: of every Dense.
         kernel: "ntk", all layers are trained, or "nngp", the Bayesian network.
         noise: variance of the targets' noise, the only thing ever added to the diagonal. The
             default, 0, interpolates the data.
@@ -41,20 +42,9 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     >>> model = model.fit(X, np.sin(X[:, 0]))
     >>> bool(abs(model.predict([[0.5], [1e6]])).max() < model[-1].bound_.rkhs)
     True
+    >>> lnk.sklearn.NTKRegressor(hidden=3, activation="gelu", noise=0.1)  # what a grid search prints
+    NTKRegressor(activation='gelu', hidden=3, noise=0.1)
     """
-
-    def __init__(
-        self,
-        arch: Node | str | None = None,
-        *,
-        kernel: str = "ntk",
-        noise: float = 0.0,
-        merge_duplicates: bool = True,
-    ):
-        self.arch = arch
-        self.kernel = kernel
-        self.noise = noise
-        self.merge_duplicates = merge_duplicates
 
     def fit(self, X: Points, y: Targets) -> NTKRegressor:
         """Factorise the Gram matrix of the inputs X (n, d), with targets y (n,) or (n, k).
@@ -66,10 +56,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         Posterior(kernel='ntk', points=2, dimension=1, outputs=1, noise=0.0)
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        self.arch_ = as_network(self.arch)
-        if self.merge_duplicates and self.noise == 0:
-            X, y = merge_duplicates(X, y)
-        self.posterior_ = concrete_posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)
+        self._fit_posterior(X, y)
         self._bound: Bound | None = None
         return self
 

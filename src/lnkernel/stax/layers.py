@@ -285,7 +285,7 @@ def LayerNorm(
 
 
 def _check_axes(layer: str, batch_axis: Any, channel_axis: Any) -> None:
-    """Of two axes, the first one (0 or -2) are the points, the last one (-1 or 1) the features."""
+    """The first of two axes (0 or -2) counts the points, and the last one (-1 or 1) the features."""
     if batch_axis not in (0, -2) or channel_axis not in (-1, 1):
         raise ArchitectureError(
             f"stax.{layer}",

@@ -1,4 +1,4 @@
-"""The names of neural-tangents' `stax` that are not here, with the reason and a way on."""
+"""The names of neural-tangents that are not here, with the reason and a way on."""
 
 from __future__ import annotations
 
@@ -43,10 +43,49 @@ MISSING = {
     (OWN_LAYERS, ADDING): ("Bool", "Diagonal", "layer", "requires"),
 }
 
+# names of neural-tangents that are not in its `stax` either, and what does the same here
+TOP = "in neural-tangents it is a function of nt itself"
+EMPIRICAL = "it is a kernel of finite networks, which are in lnkernel.finite here"
+PREDICTING = "predictions are those of a posterior here"
+OF_NT = {
+    (
+        TOP,
+        "Omit it: kernels are computed in tiles that fit into memory, and kernel_fn is used as it is",
+    ): (*("batch", "batching"),),
+    (EMPIRICAL, "Use lnkernel.finite.empirical_ntk(network, x, x2)"): (
+        *("empirical", "empirical_kernel_fn", "empirical_ntk_fn", "empirical_ntk_vp_fn"),
+        *("NtkImplementation",),
+    ),
+    (EMPIRICAL, "Use lnkernel.finite.empirical_nngp(network, x, x2)"): ("empirical_nngp_fn",),
+    (
+        "the mean kernel of random networks is in lnkernel.finite here",
+        "Use lnkernel.finite.empirical_ntk_over_seeds(arch, x, seeds=...), which gives standard errors too",
+    ): ("monte_carlo_kernel_fn", "monte_carlo"),
+    (
+        PREDICTING,
+        "Use stax.predict.gradient_descent_mse_ensemble, or lnkernel.posterior(arch, X, y)",
+    ): (
+        *(
+            "gradient_descent_mse_ensemble",
+            "gp_inference",
+            "gradient_descent_mse",
+            "gradient_descent",
+        ),
+    ),
+    (PREDICTING, "Use lnkernel.posterior(arch, X, y).max_learning_rate"): ("max_learning_rate",),
+    (
+        "networks linearised around their parameters are not part of stax",
+        "Use lnkernel.posterior(arch, X, y).at(t), which is their training at infinite width, or jax.jvp",
+    ): ("linearize", "taylor_expand"),
+    ("kernels without the layers' state are functions here", "Use lnkernel.ntk(arch)(x, x2)"): (
+        *("kernel_fn", "ntk", "nngp"),
+    ),
+}
+
 
 def why_missing(name: str) -> AttributeError:
     """The error for a name that this module does not have."""
-    for (reason, remedy), names in MISSING.items():
+    for (reason, remedy), names in (MISSING | OF_NT).items():
         if name in names:
             return MissingLayerError(name, reason, remedy)
     return AttributeError(f"module 'lnkernel.stax' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
 from lnkernel.errors import InputError, MissingLayerError
-from lnkernel.gp.posterior import Posterior, concrete_posterior
+from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel
 from lnkernel.stax.kernel import names_of
 from lnkernel.stax.triple import Layer
@@ -97,7 +97,7 @@ def gradient_descent_mse_ensemble(
     def fitted(which: str) -> Posterior:
         arch = layer.stack.arch_with_ntk if which == "ntk" else layer.arch
         mean = 1.0 if diag_reg_absolute_scale else np.mean(Kernel(arch, (which,)).diagonal(x_train))
-        return concrete_posterior(arch, x_train, y_train, which, diag_reg * float(mean))
+        return posterior(arch, x_train, y_train, which, diag_reg * float(mean))
 
     def predict_fn(
         t: Times | None = None,

@@ -4,7 +4,7 @@ the kernel $K = J J^T$."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from lnkernel.errors import InputError
 from lnkernel.precision import inside_jit, is_traced
 from lnkernel.tangents import gram as tiled
 from lnkernel.tangents import products
-from lnkernel.tangents.function import Function
+from lnkernel.tangents.function import Function, are_alike
 from lnkernel.tangents.inputs import (
     as_direction,
     as_rows,
@@ -80,7 +80,7 @@ class Differential:
 
     def chosen(self, params: Tree) -> Tree:
         """The chosen ones of parameters, which may be all of the model's or the chosen ones alone."""
-        if jax.tree.structure(params) == jax.tree.structure(self.params):
+        if are_alike(params, self.params):
             return params
         return self._model.chosen(params)
 
@@ -99,7 +99,7 @@ class Differential:
                 "a call inside of one of them",
                 "Call it outside of them: the work is done in tiles, by compiled programs",
             )
-        with jax.enable_x64(self.dtype == np.float64):
+        with self._precision():
             given = [in_precision(name, x, self.dtype) for name, x in inputs]
             sizes = [
                 count_outputs(function, name, x) for (name, _), x in zip(inputs, given, strict=True)
@@ -109,10 +109,20 @@ class Differential:
                 check_each_on_its_own(self._model.joint, opened, given[0])
             yield opened, given
 
+    def _precision(self) -> AbstractContextManager[Any]:
+        """The scope in which JAX has the precision of the parameters."""
+        return jax.enable_x64(self.dtype == np.float64)
+
     # ------------------------------------------------------------ products
 
     def value(self, x: Inputs) -> PerInput:
-        """f(x) at the parameters θ₀: (n,), or (n, k) of k outputs."""
+        """f(x) at the parameters θ₀: (n,), or (n, k) of k outputs.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.value([[1.0, 0.0], [1.0, 1.0]])
+        array([1., 3.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             return one_or_all(products.values(function, points, self.batch_size))
 
@@ -122,13 +132,24 @@ class Differential:
         Args:
             x: inputs, (n, d), or (n, ...) if the model takes such.
             v: a direction in the chosen parameters, a tree like `params`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.jvp([[1.0, 0.0], [1.0, 1.0]], jnp.array([5.0, 7.0]))
+        array([ 5., 12.], dtype=float32)
         """
         with self.open(("x", x)) as (function, (points,)):
             direction = as_direction("v", v, function.params)
             return one_or_all(products.jvp(function, points, direction, self.batch_size))
 
     def vjp(self, x: Inputs, c: PerInput) -> Tree:
-        """J(x)ᵀ c, the sum of gradients with weights c, (n,) or (n, k): a tree like `params`."""
+        """J(x)ᵀ c, the sum of gradients with weights c, (n,) or (n, k): a tree like `params`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.vjp([[1.0, 0.0], [1.0, 1.0]], [1.0, 10.0])
+        Array([11., 10.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             rows = as_rows("c", c, len(points), function.outputs)
             return products.vjp(function, points, rows, self.batch_size)
@@ -137,12 +158,19 @@ class Differential:
         r"""$v \mapsto K v$ without $K$: for v of shape (n,), or (n, k) of k outputs.
 
         With `outputs="mean"` K is the mean over the outputs and v has shape (n,).
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.matvec([[1.0, 0.0], [1.0, 1.0]])([1.0, 10.0])    # K = [[1, 1], [1, 2]]
+        array([11., 21.], dtype=float32)
         """
         tiled.one_of("outputs", outputs, tiled.OUTPUTS)
 
+        with self.open(("x", x)) as (function, (points,)):
+            apply = products.matvec(function, points, self.batch_size)
+
         def times(v: PerInput) -> PerInput:
-            with self.open(("x", x)) as (function, (points,)):
-                apply = products.matvec(function, points, self.batch_size)
+            with self._precision():
                 if outputs == "full" or function.outputs == 1:
                     made = apply(as_rows("v", v, len(points), function.outputs))
                     return made.reshape(np.shape(v))
@@ -174,6 +202,12 @@ class Differential:
 
         Returns:
             A NumPy array in the precision of the parameters, in which all is computed.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.gram([[1.0, 0.0], [1.0, 1.0]], [[2.0, 3.0]])
+        array([[2.],
+               [5.]], dtype=float32)
         """
         made = self._gram(x, x2, method, outputs)[0]
         return made[:, 0, :, 0] if made.ndim == 4 and made.shape[1] == 1 else made
@@ -182,7 +216,13 @@ class Differential:
         self, x: Inputs, *, outputs: str = "full"
     ) -> Float[np.ndarray, " n"] | Float[np.ndarray, "n k k"]:
         """K(x, x) of every input on its own: (n,), or (n, k, k) of k outputs unless
-        `outputs="mean"`."""
+        `outputs="mean"`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.diagonal([[1.0, 0.0], [1.0, 1.0]])
+        array([1., 2.], dtype=float32)
+        """
         with self.open(("x", x)) as (function, (points,)):
             way = tiled.choose_way(self.structured, function, "auto", outputs)
             made = tiled.diagonal(function, way._replace(vector=False), points)
@@ -190,7 +230,14 @@ class Differential:
 
     def cosine(self, x: Inputs, *, outputs: str = "full") -> Kernel:
         r"""$K_{ij}/\sqrt{K_{ii} K_{jj}}$, the cosine of the angle between gradients; between
-        all pairs of outputs, or of the mean over the outputs, as in `gram`."""
+        all pairs of outputs, or of the mean over the outputs, as in `gram`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
+        >>> t.cosine([[1.0, 0.0], [1.0, 1.0]]).round(3)
+        array([[1.   , 0.707],
+               [0.707, 1.   ]], dtype=float32)
+        """
         made = self.gram(x, outputs=outputs)
         rows = made.reshape(int(np.sqrt(made.size)), -1)
         length = np.sqrt(np.diagonal(rows))
@@ -218,13 +265,23 @@ class Differential:
             x, x2, outputs: as in `gram`.
             by: "layer" takes the parameters of one layer together, such as kernel and bias;
                 "parameter" takes each alone; or a function from a path to the name of its block.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> params = {"slope": jnp.ones(2), "shift": jnp.ones(())}
+        >>> t = lnk.tangent(lambda p, x: x @ p["slope"] + p["shift"], params)
+        >>> t.blocks([[1.0, 0.0], [1.0, 1.0]])
+        {'shift': array([[1., 1.], [1., 1.]], dtype=float32),
+         'slope': array([[1., 1.], [1., 2.]], dtype=float32)}
         """
         if not callable(by):
             tiled.one_of("by", by, BY)
         names = [_block(path, by) for path in self.paths]
         known = list(dict.fromkeys(names))
         made = self._gram(x, x2, "auto", outputs, (names, known, by == "layer"))
-        one = [whole[:, 0, :, 0] if whole.ndim == 4 and whole.shape[1] == 1 else whole for whole in made]
+        one = [
+            whole[:, 0, :, 0] if whole.ndim == 4 and whole.shape[1] == 1 else whole
+            for whole in made
+        ]
         return dict(zip(known, one, strict=True))
 
     def _gram(

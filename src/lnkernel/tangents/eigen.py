@@ -47,13 +47,12 @@ def spectrum_of(
     rows = n * each
     if method == "auto":
         method = "dense" if rows <= DENSE else "lanczos"
-    if k is None:
-        wanted = rows if method == "dense" else min(SOME, rows - 1)
-    else:
-        wanted = positive_integer("k", k)
-    if wanted > (rows if method == "dense" else rows - 1):
+    most = rows if method == "dense" else rows - 1
+    some = most if method == "dense" else min(SOME, most)
+    wanted = some if k is None else positive_integer("k", k)
+    if wanted > most:
         raise InputError(
-            "k", f"at most the number of rows, {rows}", repr(k), 'All of them takes method="dense"'
+            "k", f"at most {most} of {rows} rows", repr(k), 'All of them takes method="dense"'
         )
     if method == "dense":
         return _dense(tangent, points, wanted, outputs, each)
@@ -65,7 +64,8 @@ def spectrum_of(
         assert landmarks is not None
         values, vectors = _nystrom(tangent, points, wanted, outputs, each, landmarks, seed)
     residuals = [
-        float(np.linalg.norm(times(u) - value * u)) for value, u in zip(values, vectors.T, strict=True)
+        float(np.linalg.norm(times(u) - value * u))
+        for value, u in zip(values, vectors.T, strict=True)
     ]
 
     @cache
@@ -90,9 +90,7 @@ def spectrum_of(
     )
 
 
-def _dense(
-    tangent: Differential, x: np.ndarray, k: int, outputs: str, each: int
-) -> Spectrum:
+def _dense(tangent: Differential, x: np.ndarray, k: int, outputs: str, each: int) -> Spectrum:
     n, rows = len(x), len(x) * each
     demand_memory(rows, 4, "The eigenvectors of the tangent kernel")
     matrix = tangent.gram(x, outputs=outputs).reshape(rows, rows).astype(np.float64)

@@ -31,7 +31,7 @@ class NNXApply:
     def __call__(self, params: Tree, rest: Tree, x: Array) -> Array:
         network = self.merge(params, rest)
         before = _what_training_changes(network)
-        out: Array = network(x)  # type: ignore[operator]
+        out: Array = network(x)
         after = _what_training_changes(network)
         changed = [path for path, value in after.items() if before.get(path) is not value]
         if changed:
@@ -50,9 +50,7 @@ def _what_training_changes(network: nnx.Module) -> dict[Path, Any]:
     return {path: variable.get_raw_value() for path, variable in found}
 
 
-def read_nnx(
-    model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, name: str
-) -> Model:
+def read_nnx(model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, name: str) -> Model:
     """A module with its own variables, or with those that `params`, a state of it, has."""
     graph, *states = nnx.split(model, _as_filter(wrt), ...)
     chosen, rest = (cast(_replace(nnx.as_pure(state), params), dtype) for state in states)
@@ -74,7 +72,8 @@ def _as_filter(wrt: Wrt) -> Any:
     """A predicate on paths, or a list of them, chooses among the `nnx.Param`s."""
     if wrt is None:
         return nnx.Param
-    return choose(wrt) if _is_of_flax(wrt) else nnx.All(nnx.Param, choose(wrt))
+    chosen: Any = choose(wrt)
+    return chosen if _is_of_flax(wrt) else nnx.All(nnx.Param, chosen)
 
 
 def _is_of_flax(wrt: Wrt) -> bool:

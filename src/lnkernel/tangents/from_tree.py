@@ -87,7 +87,8 @@ def _read(
     above: int = 0,
 ) -> Model:
     """`above`: how many keys at the beginning of a path are not shown."""
-    flat, tree = jax.tree.flatten_with_path(cast(params, dtype))
+    flat, made = jax.tree.flatten_with_path(cast(params, dtype))
+    tree: Any = made
     paths = [tuple(_key(entry) for entry in path) for path, _ in flat]
     leaves = [jnp.asarray(leaf) for _, leaf in flat]
     is_chosen = [

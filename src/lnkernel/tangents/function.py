@@ -50,6 +50,12 @@ class Piece(NamedTuple):
     features: Float[Array, "n features"] | None
 
 
+def are_alike(tree: Any, other: Any) -> bool:
+    """Whether two trees have the same structure."""
+    structures: list[Any] = [jax.tree.structure(one) for one in (tree, other)]
+    return bool(structures[0] == structures[1])
+
+
 @jax.jit
 def evaluate(function: Function, x: Float[Array, "n ..."]) -> Float[Array, "n outputs"]:
     """f of each of the inputs. Its trace is kept, so that a shape costs little."""

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from lnkernel.check import as_points
 from lnkernel.errors import InputError, TrainingModeError
-from lnkernel.tangents.function import Function, evaluate
+from lnkernel.tangents.function import Function, are_alike, evaluate
 from lnkernel.types import Inputs
 
 
@@ -42,6 +42,8 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
     """The number of the network's outputs for such inputs."""
     try:
         made = evaluate.eval_shape(function, x[:1])
+    except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
+        raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
     except (TypeError, ValueError) as problem:
         raise InputError(
             name,
@@ -68,7 +70,7 @@ def as_rows(name: str, v: Any, n: int, outputs: int) -> Float[np.ndarray, "n out
 
 def as_direction(name: str, v: Any, params: Any) -> Any:
     """A tree like the parameters, in their precision."""
-    if jax.tree.structure(v) != jax.tree.structure(params):
+    if not are_alike(v, params):
         raise InputError(
             name,
             f"a tree like the chosen parameters, {jax.tree.structure(params)}",

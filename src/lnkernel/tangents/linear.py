@@ -37,8 +37,8 @@ class Linearized:
         start = self._tangent.params
         chosen = self._tangent.chosen(params)
         if is_traced(chosen, x) or inside_jit():
-            out = _at(self._tangent.function, self.with_start, chosen, jnp.asarray(x))
-            return out[:, 0] if out.shape[1] == 1 else out
+            made = _at(self._tangent.function, self.with_start, chosen, jnp.asarray(x))
+            return made[:, 0] if made.shape[1] == 1 else made
         with self._tangent.open(("x", x)) as (function, (points,)):
             given = as_direction("params", chosen, start)
             change = jax.tree.map(jnp.subtract, given, start)

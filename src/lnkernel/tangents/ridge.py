@@ -8,6 +8,7 @@ $\theta = \theta_0 + J^T \varphi(A)\,(y - f(X))$ with $A = K + \lambda$, and the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -20,7 +21,7 @@ from jaxtyping import Float64
 
 from lnkernel.check import as_number, as_targets
 from lnkernel.errors import InputError, LearningRateError
-from lnkernel.gp.dynamics import Filter, gradient_descent, gradient_flow
+from lnkernel.gp.filters import Filter, gradient_descent, gradient_flow
 from lnkernel.gp.spectrum import Eigen
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import products
@@ -28,7 +29,9 @@ from lnkernel.tangents.differential import Differential
 from lnkernel.tangents.eigen import resolution
 from lnkernel.tangents.inputs import check_columns
 from lnkernel.tangents.model import Tree
-from lnkernel.types import Inputs, MoreInputs, Number, Outputs, Targets
+from lnkernel.types import Array, Inputs, MoreInputs, Number, Outputs, Targets
+
+ToEigenvalues = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +81,11 @@ class Problem:
             )
         return self.apply(lambda values: 1 / values)
 
-    def apply(self, to_eigenvalues: Filter) -> Float64[np.ndarray, "n k"]:
+    def apply(self, to_eigenvalues: ToEigenvalues) -> Float64[np.ndarray, "n k"]:
         """φ(A) (y − f(X))."""
-        made = self.eigen.applied(to_eigenvalues, self.residual.reshape(-1, 1))
+        made = self.eigen.applied(
+            lambda values: np.asarray(to_eigenvalues(values)), self.residual.reshape(-1, 1)
+        )
         return made.reshape(self.residual.shape)
 
 

@@ -10,7 +10,7 @@ from flax import nnx
 
 from lnkernel.errors import InputError
 
-Path = tuple[str | int, ...]
+Path = tuple[Any, ...]  # of keys of dicts, places in lists, names of attributes
 Choice = Callable[[Path, Any], bool]
 Wrt = Any  # a filter of NNX, a predicate on the path, a path, or a list of paths
 
@@ -32,7 +32,7 @@ def choose(wrt: Wrt) -> Choice:
         return lambda path, _: bool(wrt(path))
     try:
         return nnx.filterlib.to_predicate(wrt)
-    except TypeError:
+    except (TypeError, ValueError):
         raise InputError(
             "wrt",
             "a filter of flax.nnx, a predicate on the path, a path or a list of paths",
@@ -43,7 +43,7 @@ def choose(wrt: Wrt) -> Choice:
 
 
 def is_path(value: Any) -> bool:
-    """"layers/0/kernel" or ("layers", 0, "kernel")."""
+    """ "layers/0/kernel" or ("layers", 0, "kernel")."""
     return isinstance(value, str) or (
         isinstance(value, tuple) and all(isinstance(key, str | int) for key in value)
     )

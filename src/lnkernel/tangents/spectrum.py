@@ -87,5 +87,7 @@ class Spectrum:
         outputs = 1 if len(shape) == 1 else shape[1]
         rows = as_rows("y", y, shape[0], outputs).astype(np.float64).ravel()
         if not rows.any():
-            raise InputError("y", "targets that are not all zero", "zeros", "They have no direction")
+            raise InputError(
+                "y", "targets that are not all zero", "zeros", "They have no direction"
+            )
         return rows

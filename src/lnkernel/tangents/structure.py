@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from flax import nnx
 
-Path = tuple[Any, ...]
+from lnkernel.tangents.selection import Path
+
 Scales = Callable[[Any], tuple[Any, Any]]
 Kind = TypeVar("Kind", bound=type)
 

@@ -17,14 +17,8 @@ from jax import Array
 from jaxtyping import Float
 
 from lnkernel.tangents.function import Function, Piece
-from lnkernel.tangents.structure import (
-    Path,
-    inner_layers,
-    is_linear,
-    is_sequence,
-    parts,
-    scales,
-)
+from lnkernel.tangents.selection import Path
+from lnkernel.tangents.structure import inner_layers, is_linear, is_sequence, parts, scales
 
 
 def is_structured(network: Any) -> bool:

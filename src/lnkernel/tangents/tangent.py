@@ -2,17 +2,21 @@ r"""Any network through its tangent: $f(\theta_0) + J\,(\theta - \theta_0)$ and 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.check import positive_integer
+from lnkernel.check import as_number, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.tangents.anisotropy import Anisotropy, anisotropy_of
 from lnkernel.tangents.differential import Differential
 from lnkernel.tangents.eigen import spectrum_of
+from lnkernel.tangents.ella import directions, nystrom_laplace
+from lnkernel.tangents.laplace import Laplace, exact_laplace
+from lnkernel.tangents.likelihoods import as_likelihood
 from lnkernel.tangents.linear import Linearized
 from lnkernel.tangents.model import Tree
 from lnkernel.tangents.read import read_model
@@ -128,6 +132,79 @@ class Tangent(Differential):
         Array([0.5, 0. ], dtype=float32)
         """
         return ridge_of(self, X, y, strength)
+
+    def laplace(
+        self,
+        X: Inputs,
+        y: Targets,
+        likelihood: str = "gaussian",
+        prior_precision: Number | None = None,
+        rank: int | None = None,
+        subsample: int | None = None,
+        *,
+        noise: Number = 1.0,
+        prior_mean: float = 0.0,
+        validation: tuple[Inputs, Targets] | None = None,
+        check_every: int = 1000,
+        seed: int = 0,
+    ) -> Laplace:
+        r"""Laplace's approximation of the linearized model around θ₀, the mode of its posterior:
+
+            f(x) ~ N(f(θ₀, x), J (Jᵀ Λ J + τ)⁻¹ Jᵀ).
+
+        The result has `mean(x)`, `covariance(x)`, `probabilities(x)`, `log_marginal_likelihood()`
+        and `prior_precision`.
+
+        Args:
+            X: training inputs, (n, ...).
+            y: targets, (n,) or (n, k); for "categorical" the classes, integers (n,).
+            likelihood: "gaussian", with the variance `noise`, or "categorical", by softmax.
+            prior_precision: τ of the prior N(prior_mean, 1/τ) of every chosen parameter; None takes
+                the one with the largest marginal likelihood.
+            rank: None is exact, by the kernel of all n · k training outputs. A number of directions
+                is ELLA, whose covariance is below the exact one in the order of matrices.
+            subsample: for ELLA the number of training inputs that the directions come from, one output
+                each; by default ten for every direction, as far as there are so many.
+            noise: the variance of the targets, for "gaussian".
+            prior_mean: of every parameter.
+            validation: inputs and targets that tell ELLA when to stop taking in training inputs:
+                every `check_every` of them, and where −log p is least.
+            seed: of the choice and the order of the inputs.
+
+        >>> import numpy as np, lnkernel as lnk
+        >>> x = np.linspace(-1, 1, 8)[:, None]
+        >>> t = lnk.tangent(lnk.finite.network(lnk.mlp(hidden=1), in_dim=1, width=32, rngs=0))
+        >>> exact = t.laplace(x, np.sin(x[:, 0]), prior_precision=1.0, noise=0.1)
+        >>> few = t.laplace(x, np.sin(x[:, 0]), prior_precision=1.0, noise=0.1, rank=3)
+        >>> exact.covariance(x).shape, bool((few.covariance(x) < exact.covariance(x)).all())
+        ((8, 1, 1), True)
+        """
+        law = as_likelihood(likelihood, noise)
+        tau = None if prior_precision is None else as_number(prior_precision)
+        if prior_precision is not None and (tau is None or not 0 < tau < math.inf):
+            raise InputError(
+                "prior_precision", "a positive number, or None", repr(prior_precision), "1/variance"
+            )
+        with self.open(("X", X)) as (function, (points,)):
+            k = function.outputs
+        targets = law.as_targets(y, len(points), k)
+        if rank is None:
+            if subsample is not None or validation is not None:
+                raise InputError(
+                    "rank", "a number with subsample or validation", "None", "ELLA has a rank"
+                )
+            return exact_laplace(self, points, targets, law, tau, prior_mean)
+        size = positive_integer("rank", rank)
+        some = min(len(points), 10 * size) if subsample is None else subsample
+        held = None
+        if validation is not None:
+            with self.open(("validation", validation[0])) as (_, (inputs,)):
+                held = inputs, law.as_targets(validation[1], len(inputs), k)
+        every = positive_integer("check_every", check_every)
+        basis = directions(self, points, targets, k, size, some, seed)
+        return nystrom_laplace(
+            self, points, targets, law, tau, prior_mean, basis, held, every, seed
+        )
 
     def anisotropy(self, x0: Any, k: int | None = None, *, method: str = "auto") -> Anisotropy:
         r"""Neural anisotropy directions: the directions v of the input at x0 in which the gradient

@@ -1,11 +1,13 @@
 r"""Certificates: the bound on a trained network's output, proved, saved, and checked again.
 
-For every x, with $f(x) = \Theta(x, X)\,\Theta(X, X)^{-1} y$,
+For every x, with $f(x) = \Theta(x, X)\,a$, $a = A^{-1}y$, $A = \Theta(X, X) + D$, where D holds the noise,
 
-    |f(x)| <= sqrt(C y^T Theta^-1 y) <= max|y| sqrt(C n/lambda_min),    C = sup_x Theta(x, x).
+    |f(x)| <= sqrt(C a^T Theta a) <= max|y| sqrt(C n/lambda_min(A)),    C = sup_x Theta(x, x).
 
-A certificate states numbers for C, λ_min and $y^T\Theta^{-1}y$, rounded so that these inequalities
-hold with them in exact arithmetic, and carries the architecture and the data, bit by bit.
+The first is the inequality of Cauchy and Schwarz in the space of functions of Θ, where $\sqrt{a^T\Theta a}$ is the norm
+of f, the second $a^T\Theta a \le a^T A a = y^T A^{-1} y$. A certificate states numbers for C, λ_min and that norm,
+rounded so that these inequalities hold with them in exact arithmetic, and carries the architecture and the data, bit
+by bit.
 `verify` proves each statement again, from the architecture and the data alone.
 """
 
@@ -30,18 +32,19 @@ from lnkernel.bounds.certified.spectrum import (
     EnclosedGram,
     eigenvalue_floor,
     is_above,
-    quadratic_ceiling,
+    norm_ceiling,
 )
 from lnkernel.bounds.certified.supremum import Enclosure, supremum, up
 from lnkernel.bounds.certified.verdict import Finding, Verdict
 from lnkernel.check import as_data, as_points
 from lnkernel.errors import CertificateError
+from lnkernel.gp.noise import as_variance, as_variances
 from lnkernel.progress import Bar
-from lnkernel.types import Points, Targets
+from lnkernel.types import Noise, Points, Targets
 
-FORMAT = 1
+FORMAT = 2  # 1 had no noise, and the square of the norm, which overflows first
 LONG = 300  # points from which on a progress bar is shown
-SLACK = 2.0**-36  # of y^T Theta^-1 y, so that another machine's rounding proves it as well
+SLACK = 2.0**-37  # of the norm, so that another machine's rounding proves it as well
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +55,11 @@ class Certificate:
     Attributes:
         arch, X, y: the network and the data, exactly; y has shape (n, outputs).
         C: encloses sup Θ(x, x).
-        lambda_min_lower: λ_min(Θ(X, X)) is at least this.
-        quadratic_upper: $y^T \Theta^{-1} y$ is at most this (the largest, with several outputs).
-        rkhs_upper: $\sqrt{C\,y^T\Theta^{-1}y}$ is at most this, and so is |f(x)|, for every x.
+        noise: the variance on the diagonal of D, of each point, (n,).
+        lambda_min_lower: λ_min(Θ(X, X) + D) is at least this.
+        norm_upper: $\sqrt{a^T\Theta a}$ is at most this (the largest, with several outputs). Without noise it
+            is $\sqrt{y^T\Theta^{-1}y}$.
+        rkhs_upper: $\sqrt{C\,a^T\Theta a}$ is at most this, and so is |f(x)|, for every x.
         sharp_upper: $\max|y|\sqrt{C n/\lambda_{min}}$ is at most this.
         n, max_abs_y: of the data.
         rtol: how closely C was to be enclosed.
@@ -70,9 +75,10 @@ class Certificate:
     arch: Node
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
+    noise: np.ndarray = field(repr=False)
     C: Enclosure
     lambda_min_lower: float
-    quadratic_upper: float
+    norm_upper: float
     rkhs_upper: float
     sharp_upper: float
     n: int
@@ -116,28 +122,28 @@ class Certificate:
         digest tells in addition whether anything at all was changed since it was made.
         """
         with _bar(progress, self.n) as bar:
-            gram = EnclosedGram(self.arch, self.X, bar.update)
+            gram = EnclosedGram(self.arch, self.X, self.noise, bar.update)
             low = self.lambda_min_lower
             positive = is_above(gram, low)
-            quadratic = quadratic_ceiling(gram, self.y, low) if positive else math.inf
+            norm = norm_ceiling(gram, self.y, low) if positive else math.inf
         sup = supremum(self.arch, self.rtol).enclosure
-        rkhs, sharp = _bounds(self.C.upper, low, self.quadratic_upper, self.n, self.max_abs_y)
+        rkhs, sharp = _bounds(self.C.upper, low, self.norm_upper, self.n, self.max_abs_y)
+        matrix = "Θ(X, X) + noise" if self.noise.any() else "Θ(X, X)"
+        form = "a^T Θ a" if self.noise.any() else "y^T Θ(X, X)^-1 y"
         findings = (
             Finding("nothing was changed since it was made", self.digest == self._digest()),
             Finding(
                 f"the data are n = {self.n} points with max|y| = {self.max_abs_y:.17g}",
-                len(self.X) == len(self.y) == self.n
+                len(self.X) == len(self.y) == len(self.noise) == self.n
+                and bool((self.noise >= 0).all())
                 and float(np.abs(self.y).max()) == self.max_abs_y,
             ),
             Finding(f"C = sup Θ(x, x) <= {self.C.upper:.17g}", sup.upper <= self.C.upper),
             Finding(f"C = sup Θ(x, x) >= {self.C.lower:.17g}", sup.lower >= self.C.lower),
-            Finding(f"the smallest eigenvalue of Θ(X, X) is >= {low:.17g}", positive),
+            Finding(f"the smallest eigenvalue of {matrix} is >= {low:.17g}", positive),
+            Finding(f"sqrt({form}) <= {self.norm_upper:.17g}", norm <= self.norm_upper),
             Finding(
-                f"y^T Θ(X, X)^-1 y <= {self.quadratic_upper:.17g}",
-                quadratic <= self.quadratic_upper,
-            ),
-            Finding(
-                f"so |f(x)| <= sqrt(C y^T Θ^-1 y) <= {self.rkhs_upper:.17g} for every x",
+                f"so |f(x)| <= sqrt(C {form}) <= {self.rkhs_upper:.17g} for every x",
                 positive and rkhs <= self.rkhs_upper,
             ),
             Finding(
@@ -150,13 +156,14 @@ class Certificate:
     def _content(self) -> dict[str, Any]:
         return {
             "lnkernel certificate": FORMAT,
-            "statement": "for every x: |Theta(x, X) Theta(X, X)^-1 y| <= rkhs_upper <= sharp_upper",
+            "statement": "for every x: |Theta(x, X) (Theta(X, X) + noise)^-1 y| <= rkhs_upper <= sharp_upper",
             "method": "C: bisection in ball arithmetic; lambda_min: Cholesky factorisation with "
-            "rigorous rounding errors (Rump 2006), or balls; y^T Theta^-1 y: residual bound",
+            "rigorous rounding errors (Rump 2006), or balls; norm: residual bound",
             "architecture": described(self.arch),
             "architecture in words": repr(self.arch),
             "X": [[float(t).hex() for t in row] for row in self.X],
             "y": [[float(t).hex() for t in row] for row in self.y],
+            "noise": [float(t).hex() for t in self.noise],
             "C": [self.C.lower.hex(), self.C.upper.hex()],
             **{name: getattr(self, name).hex() for name in _NUMBERS},
             "n": self.n,
@@ -170,7 +177,7 @@ class Certificate:
 
 _NUMBERS = (
     "lambda_min_lower",
-    "quadratic_upper",
+    "norm_upper",
     "rkhs_upper",
     "sharp_upper",
     "max_abs_y",
@@ -179,7 +186,12 @@ _NUMBERS = (
 
 
 def certify_bound(
-    arch: Node, X: Points, y: Targets, rtol: float = RTOL, progress: bool | None = None
+    arch: Node,
+    X: Points,
+    y: Targets,
+    rtol: float = RTOL,
+    progress: bool | None = None,
+    noise: Noise = 0.0,
 ) -> Certificate:
     r"""Prove the bound on |f(x)| for every x, with all rounding errors accounted for.
 
@@ -189,6 +201,7 @@ def certify_bound(
         y: targets, (n,) or (n, outputs); with several outputs the bounds hold for each.
         rtol: how closely to enclose C.
         progress: whether to show a progress bar; by default for 300 points and more.
+        noise: a variance, or one for each point, on the diagonal of Θ(X, X).
 
     >>> import lnkernel as lnk
     >>> made = certify_bound(lnk.mlp(norm="first"), [[1.0], [-1.0]], [1.0, 1.0])
@@ -197,6 +210,7 @@ def certify_bound(
     """
     check_network(arch)
     data = as_data(X, y)
+    variances = np.broadcast_to(as_variance(noise, len(data.x)), len(data.x)).copy()
     C, _ = sup_diagonal_enclosure(arch, rtol)
     if not math.isfinite(C.upper):
         raise CertificateError(
@@ -205,18 +219,19 @@ def certify_bound(
             "Put a LayerNorm before the last layer",
         )
     with _bar(progress, len(data.x)) as bar:
-        gram = EnclosedGram(arch, checked_points(arch, data.x), bar.update)
+        gram = EnclosedGram(arch, checked_points(arch, data.x), variances, bar.update)
         low = eigenvalue_floor(gram)
-        quadratic = quadratic_ceiling(gram, data.y, low) * (1 + SLACK)
+        norm = norm_ceiling(gram, data.y, low) * (1 + SLACK)
     largest = float(np.abs(data.y).max())
-    rkhs, sharp = _bounds(C.upper, low, quadratic, len(data.x), largest)
+    rkhs, sharp = _bounds(C.upper, low, norm, len(data.x), largest)
     made = Certificate(
         arch=arch,
         X=data.x,
         y=data.y,
+        noise=variances,
         C=C,
         lambda_min_lower=low,
-        quadratic_upper=quadratic,
+        norm_upper=norm,
         rkhs_upper=rkhs,
         sharp_upper=sharp,
         n=len(data.x),
@@ -227,17 +242,17 @@ def certify_bound(
     return replace(made, digest=made._digest())
 
 
-def _bounds(C: float, low: float, quadratic: float, n: int, largest: float) -> tuple[float, float]:
+def _bounds(C: float, low: float, norm: float, n: int, largest: float) -> tuple[float, float]:
     """Both bounds, rounded up. The second bounds the first as well, which may have more slack."""
     from flint import arb
 
     from lnkernel.evaluate.balls.numbers import BITS, working_precision
 
-    if not (low > 0 and C >= 0 and quadratic >= 0):
+    if not (low > 0 and C >= 0 and norm >= 0):
         return math.inf, math.inf
     with working_precision(BITS):
         sharp = up(arb(largest) * (arb(C) * n / arb(low)).sqrt())
-        return min(up((arb(C) * arb(quadratic)).sqrt()), sharp), sharp
+        return min(up(arb(C).sqrt() * arb(norm)), sharp), sharp
 
 
 def _from_content(data: Any) -> Certificate:
@@ -250,6 +265,7 @@ def _from_content(data: Any) -> Certificate:
         arch=rebuilt(data["architecture"]),
         X=np.asarray(as_points("X", rows["X"])),
         y=np.asarray(as_points("y", rows["y"])),
+        noise=as_variances([float.fromhex(t) for t in data["noise"]], len(data["noise"])),
         C=Enclosure(*(float.fromhex(t) for t in data["C"])),
         **{name: float.fromhex(data[name]) for name in _NUMBERS},
         n=int(data["n"]),
@@ -266,6 +282,8 @@ def _check_form(made: Certificate) -> None:
     """What every certificate is, true or false: without it there is nothing to prove."""
     if len(made.X) != len(made.y):
         raise ValueError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
+    if len(made.X) != len(made.noise):
+        raise ValueError(f"X has {len(made.X)} points and noise has {len(made.noise)} variances")
     claims = {name: getattr(made, name) for name in _NUMBERS}
     claims |= {"C, lower": made.C.lower, "C, upper": made.C.upper}
     for name, value in claims.items():

@@ -2,6 +2,7 @@ r"""The ingredients of the bound, each proved: $C$, $\lambda_{min}$ and $y^T\The
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.arch.facts import centres_input
 from lnkernel.arch.flow import check_network
-from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, quadratic_ceiling
+from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, norm_ceiling
 from lnkernel.bounds.certified.supremum import Enclosure, supremum
 from lnkernel.check import as_data, as_points, check_centred
 from lnkernel.errors import InputError
@@ -56,7 +57,7 @@ def lambda_min_lower(
     2.71055019
     """
     x = checked_points(arch, np.asarray(as_points("X", X)))
-    return eigenvalue_floor(EnclosedGram(check_network(arch), x, progress))
+    return eigenvalue_floor(EnclosedGram(check_network(arch), x, np.zeros(len(x)), progress))
 
 
 def quadratic_form_upper(arch: Node, X: Points, y: Targets, lambda_low: float) -> float:
@@ -72,8 +73,10 @@ def quadratic_form_upper(arch: Node, X: Points, y: Targets, lambda_low: float) -
     0.59711299
     """
     data = as_data(X, y)
-    gram = EnclosedGram(check_network(arch), checked_points(arch, data.x))
-    return quadratic_ceiling(gram, data.y, lambda_low)
+    x = checked_points(arch, data.x)
+    gram = EnclosedGram(check_network(arch), x, np.zeros(len(x)))
+    norm = norm_ceiling(gram, data.y, lambda_low)
+    return math.nextafter(norm * norm, math.inf)
 
 
 def checked_points(arch: Node, x: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
-r"""Rigorous bounds of the smallest eigenvalue of Θ(X, X) and of $y^T \Theta^{-1} y$.
+r"""Rigorous bounds of the smallest eigenvalue of $A = \Theta(X, X) + D$ and of the norm of the mean.
 
-With float64 midpoints A and radii R of the entries: if the floating-point Cholesky
+D holds the noise of each point on its diagonal; Θ is positive semi-definite, so no eigenvalue of A is below the
+least noise. With float64 midpoints A and radii R of the entries: if the floating-point Cholesky
 factorisation of fl(A - cI) runs to its end, then (Rump 2006; Higham, Theorem 10.3)
 
     lambda_min >= c - g/(1-g) tr(A - cI) - u max(a_ii) - max row sum of R,   g = (n+2)u/(1 - (n+2)u).
@@ -35,25 +36,66 @@ FEW_BALLS = 100  # points up to which it is also done where float64 gives less t
 
 @dataclass(frozen=True)
 class EnclosedGram:
-    """Θ(X, X) of float64 inputs, enclosed entry by entry; computed when first asked for."""
+    """A = Θ(X, X) + D of float64 inputs, enclosed entry by entry; computed when first asked for."""
 
     arch: Node
     x: np.ndarray
+    noise: np.ndarray  # the diagonal of D, (n,)
     progress: Callable[[int], object] | None = None
 
     @cached_property
     def float64(self) -> entries.Enclosed:
+        """A; what is off its diagonal is that of Θ."""
+        middle, radius = self._theta
+        place = np.diag_indices(len(middle))
+        own = self.own_diagonal
+        middle[place] = own.middle + self.noise
+        rounding = np.where(
+            self.noise > 0, np.abs(middle[place]) * (ROUNDING * (1 + 2.0**-40)), 0.0
+        )
+        radius[place] = np.where(
+            self.noise > 0, np.nextafter(own.radius + rounding, np.inf), own.radius
+        )
+        return entries.Enclosed(middle, radius)
+
+    @cached_property
+    def own_diagonal(self) -> entries.Enclosed:
+        """The diagonal of Θ itself, (n,)."""
+        middle, radius = self._theta
+        return entries.Enclosed(middle.diagonal().copy(), radius.diagonal().copy())
+
+    @cached_property
+    def _theta(self) -> entries.Enclosed:
         demand_memory(len(self.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         return entries.gram(self.arch, self.x, BITS, self.progress).ntk
 
     @cached_property
-    def balls(self) -> np.ndarray:
-        """(n, n) balls of MANY_BITS bits, for small n."""
+    def own_balls(self) -> np.ndarray:
+        """Θ, (n, n) balls of MANY_BITS bits, for small n."""
         return entries.ntk_balls(self.arch, self.x, MANY_BITS)
+
+    @cached_property
+    def balls(self) -> np.ndarray:
+        """A, likewise."""
+        with working_precision(MANY_BITS):
+            return _shifted(self.own_balls, -_as_balls(self.noise))
+
+    @property
+    def least_noise(self) -> float:
+        return float(self.noise.min())
 
 
 def eigenvalue_floor(gram: EnclosedGram) -> float:
-    """A number that λ_min(Θ) is proved not to be below; positive, or an error."""
+    """A number that λ_min(A) is proved not to be below; positive, or an error."""
+    try:
+        return max(_factorised_floor(gram), gram.least_noise)
+    except CertificateError:
+        if gram.least_noise > 0:
+            return gram.least_noise
+        raise
+
+
+def _factorised_floor(gram: EnclosedGram) -> float:
     middle, _ = gram.float64
     finite = bool(np.isfinite(middle).all())
     guess = float(linalg.eigvalsh(middle, subset_by_index=[0, 0])[0]) if finite else 0.0
@@ -72,9 +114,11 @@ def eigenvalue_floor(gram: EnclosedGram) -> float:
 
 
 def is_above(gram: EnclosedGram, claim: float) -> bool:
-    """Whether λ_min(Θ) >= claim is proved."""
+    """Whether λ_min(A) >= claim is proved."""
     if not claim > 0:
         return False
+    if claim <= gram.least_noise:
+        return True
     if np.isfinite(gram.float64.middle).all():
         shift = claim + _loss(gram, claim) * (1 + 2.0**-40)
         if shift - _loss(gram, shift) >= claim and _factorises(gram.float64.middle, shift):
@@ -116,7 +160,11 @@ def _loss(gram: EnclosedGram, shift: float) -> float:
 # ---------------------------------------------------------------- in balls
 
 
-def _shifted(matrix: np.ndarray, shift: arb) -> np.ndarray:
+def _as_balls(values: np.ndarray) -> np.ndarray:
+    return np.array([arb(float(t)) for t in values], dtype=object)
+
+
+def _shifted(matrix: np.ndarray, shift: arb | np.ndarray) -> np.ndarray:
     out = matrix.copy()
     np.fill_diagonal(out, matrix.diagonal() - shift)
     return out
@@ -182,14 +230,18 @@ def _middles(values: np.ndarray) -> np.ndarray:
     return np.asarray(_middle(values))
 
 
-# ---------------------------------------------------------------- y^T Theta^-1 y
+# ---------------------------------------------------------------- the norm of the mean
 
 
-def quadratic_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
-    r"""An upper bound of $y^T \Theta^{-1} y$, the largest over the columns of y (n, k).
+def norm_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
+    r"""An upper bound of $\sqrt{a^T\Theta a}$ with $a = A^{-1}y$, the largest over the columns of y (n, k).
 
-    For any a, $y^T\Theta^{-1}y = 2 y^Ta - a^T\Theta a + \rho^T\Theta^{-1}\rho$ with
-    $\rho = y - \Theta a$, and the last term is at most $|\rho|^2/\lambda_{min}$.
+    For any $\tilde a$, with $\rho = y - A\tilde a$ and because $\Theta \le A$,
+
+        |a| <= |a~| + |A^-1 rho| <= sqrt(a~^T Theta a~) + |rho|/sqrt(lambda_min)
+
+    in the norm $|a| = \sqrt{a^T\Theta a}$. Without noise the square is $y^T\Theta^{-1}y = 2 y^T\tilde a -
+    \tilde a^T\Theta\tilde a + \rho^T\Theta^{-1}\rho$, where the last term, at most $|\rho|^2/\lambda_{min}$, is tiny.
     """
     return max(_one_ceiling(gram, column, floor) for column in y.T)
 
@@ -197,40 +249,70 @@ def quadratic_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
 def _one_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
     if not y.any():
         return 0.0
-    best = math.inf
+    power = int(np.frexp(np.abs(y).max())[1])
+    plain = np.ldexp(y, -power)  # exactly, but for what is 1e-308 of the largest; see below
+    lost = 0.0 if (np.ldexp(plain, power) == y).all() else 2.0**-1000
+    best = arb.pos_inf()
     if np.isfinite(gram.float64.middle).all():
-        best = _float_ceiling(gram, y, floor)
+        best = _float_ceiling(gram, plain, floor)
     if len(y) <= MOST_BALLS and _is_coarse(best, gram, floor):
-        with working_precision(MANY_BITS):
-            factors = _ldl(gram.balls)
-            if factors is not None:
-                right = np.array([arb(float(t)) for t in y], dtype=object)
-                best = min(best, up(sum(right * _solve(factors, right))))
-    return best
+        best = _smaller(_ceiling_in_balls(gram, plain), best)
+    with working_precision(BITS):
+        # of the targets that were cut at the end of float64's range, |A^-1 rho| as above
+        slack = arb(lost) * len(y) / arb(floor).sqrt()
+        return up((best + slack) * arb(2) ** power)
 
 
-def _is_coarse(best: float, gram: EnclosedGram, floor: float) -> bool:
-    if not math.isfinite(best):
+def _ceiling_in_balls(gram: EnclosedGram, y: np.ndarray) -> arb:
+    with working_precision(MANY_BITS):
+        factors = _ldl(gram.balls)
+        if factors is None:
+            return arb.pos_inf()
+        a = _solve(factors, _as_balls(y))
+        return _root(sum(a * gram.own_balls.dot(a)))
+
+
+def _root(square: arb) -> arb:
+    """That of the largest number of the ball, which is at least 0."""
+    above = square.upper()
+    return above.sqrt() if above > 0 else arb(0)
+
+
+def _smaller(x: arb, y: arb) -> arb:
+    return x if x < y else y
+
+
+def _is_coarse(best: arb, gram: EnclosedGram, floor: float) -> bool:
+    if not best.is_finite():
         return True
     return len(gram.x) <= FEW_BALLS and floor < 1e5 * _loss(gram, 0.0)
 
 
-def _float_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
+def _float_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> arb:
     middle, radius = gram.float64
-    _, solution, info = linalg.lapack.dposv(middle, y[:, None], lower=1)
+    factor, solution, info = linalg.lapack.dposv(middle, y[:, None], lower=1)
     if info != 0:
-        return math.inf
-    solution = solution[:, 0]
-    n = len(y)
+        return arb.pos_inf()
+    correction, _ = linalg.lapack.dpotrs(factor, y[:, None] - middle @ solution, lower=1)
+    solution = (solution + correction)[:, 0]
+    n, own = len(y), gram.own_diagonal
     with working_precision(BITS):
         a, right = _column(solution), _column(y)
-        product = arb_mat(n, n, [arb(t) for t in middle.ravel().tolist()]) * a
+        theta = arb_mat(n, n, [arb(t) for t in middle.ravel().tolist()])
+        for i, t in enumerate(own.middle.tolist()):
+            theta[i, i] = arb(t)
+        product = theta * a
         spread = radius @ np.abs(solution) * (1 + 2 * n * ROUNDING)
-        widened = [product[i, 0] + arb(0, float(spread[i])) for i in range(n)]
+        image = [product[i, 0] + arb(0, float(spread[i])) for i in range(n)]  # Θ a~
         fit = sum((right[i, 0] * a[i, 0] for i in range(n)), arb(0))
-        energy = sum((a[i, 0] * widened[i] for i in range(n)), arb(0))
-        residual = [right[i, 0] - widened[i] for i in range(n)]
-        return up(2 * fit - energy + sum((t * t for t in residual), arb(0)) / arb(floor))
+        energy = sum((a[i, 0] * image[i] for i in range(n)), arb(0))
+        noise = [arb(t) for t in gram.noise.tolist()]
+        residual = [right[i, 0] - image[i] - noise[i] * a[i, 0] for i in range(n)]
+        squares = sum((t * t for t in residual), arb(0))
+        first = _root(energy) + _root(squares / arb(floor))
+        if gram.noise.any():
+            return first
+        return _smaller(_root(2 * fit - energy + squares / arb(floor)), first)
 
 
 def _column(values: np.ndarray) -> Any:

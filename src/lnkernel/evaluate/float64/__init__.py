@@ -3,6 +3,9 @@
 from lnkernel.evaluate.float64 import clip_moments as _clip_moments  # noqa: F401  # registers a rule
 from lnkernel.evaluate.float64 import hermite as _hermite  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import jumps as _jumps  # noqa: F401  # registers a function
+from lnkernel.evaluate.float64 import (
+    polynomial_squares as _polynomial_squares,  # noqa: F401  # registers a function
+)
 from lnkernel.evaluate.float64 import quadrature as _quadrature  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import short_waves as _short_waves  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import spherical as _spherical  # noqa: F401  # registers a function

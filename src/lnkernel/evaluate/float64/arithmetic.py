@@ -14,6 +14,7 @@ from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
+from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 
 class Float64:
@@ -21,14 +22,21 @@ class Float64:
 
     `with_range` is for networks in which squared lengths may leave the range of float64. With
     `quick`, functions may give NaN for pairs that need more care than the others, and get it later.
-    With `equal`, both inputs of every pair are one and the same.
+    With `equal`, both inputs of every pair are one and the same. With `sharp`, ratios of lengths are rounded
+    once, and for equal inputs their squares not at all: where Θ/K grows from layer to layer, so would their errors.
     """
 
     name, purpose = "float64", "kernel"
     xp: Any = jnp  # where its functions are
 
-    def __init__(self, with_range: bool = False, quick: bool = False, equal: bool = False):
-        self.with_range, self.quick, self.equal = with_range, quick, equal
+    def __init__(
+        self,
+        with_range: bool = False,
+        quick: bool = False,
+        equal: bool = False,
+        sharp: bool = False,
+    ):
+        self.with_range, self.quick, self.equal, self.sharp = with_range, quick, equal, sharp
 
     def real(self, x: float) -> float:
         return float(x)
@@ -50,18 +58,33 @@ class Float64:
         leg, other_square = as_precise(leg_square), self.squared(other)
         total = leg + other_square
         finite = (total.high > 0) & (total.high < self.xp.inf)
+        if self.sharp:
+            return self._sharp_cosines(leg, other_square, total, finite)
         # the roots come last: XLA then computes them once per input, not once per pair
         cosine = _sqrt(self.xp.where(finite, quotient(leg, total), 1.0))
         sine = _sqrt(self.xp.where(finite, quotient(other_square, total), 0.0))
         return Cosines(cosine, sine, total)
+
+    def _sharp_cosines(
+        self, leg: Precise, other: Precise, total: Precise, finite: Array
+    ) -> Cosines:
+        share = without_exponent(ratio(leg, total))
+        exact, sine = root(share), without_exponent(root(ratio(other, total))).high
+        cosine = self.xp.where(finite, exact.high, 1.0)
+        low = None if self.quick else divide(self.xp.where(finite, exact.low, 0.0), cosine)
+        if self.equal:
+            high = self.xp.where(finite, share.high, 1.0)
+            share = Precise(high, self.xp.where(finite, share.low, 0.0))
+        sine = self.xp.where(finite, sine, 0.0)
+        return Cosines(cosine, sine, total, low, share if self.equal else None)
 
     def softened(self, square: Any, eps: Array) -> Softened:
         """Right at eps = 0 and at length 0, with derivatives; an infinite length has ratio 1."""
         square = as_precise(square)
         total = square + eps
         finite = total.high < self.xp.inf
-        ratio = _sqrt(self.xp.where(finite, quotient(square, total), 1.0))
-        return Softened(ratio, total.root())
+        share = _sqrt(self.xp.where(finite, quotient(square, total), 1.0))
+        return Softened(share, total.root())
 
     def divide(self, x: Any, y: Any) -> Array:
         if isinstance(x, Precise) or isinstance(y, Precise):

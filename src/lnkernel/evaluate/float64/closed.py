@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from jax import Array
 
 from lnkernel.calculus import elementary
-from lnkernel.calculus.closed import Form, assemble, closed_dual, read
+from lnkernel.calculus.closed import (
+    Form,
+    Own,
+    assemble,
+    closed_dual,
+    equal_pair,
+    read,
+    with_squares,
+)
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
@@ -18,6 +27,10 @@ from lnkernel.check import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.elementary import divided_difference
 from lnkernel.evaluate.float64.gaps import with_gap
+from lnkernel.evaluate.float64.namespace import constant
+from lnkernel.evaluate.float64.own_moments import OwnMoments, own_moments
+from lnkernel.evaluate.float64.precise import Precise, as_precise
+from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 SHORT = 0.25  # of the squares of sines
 # arcsin(x)/x as a series in x²: the first term left out is 2e-18
@@ -73,10 +86,13 @@ def _(num: Float64, by_rule: Array, direct: Array) -> Array:
 
 
 def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
-    """With all care, or quickly."""
+    """With all care, or quickly; of an input and itself to twice the digits."""
+    if num.equal and (moments := own_moments(form, as_precise(cov.first.q))) is not None:
+        return _of_equals(form, cov, num, moments)
+    own = _own(form, cov, num)
     if num.quick:
-        return _quickly(form, cov, num)
-    made = closed_dual(form, cov, num)
+        return _quickly(form, cov, num, own)
+    made = closed_dual(form, cov, num, own)
     assert made.centred is not None
     total = _not_negative(num, made.total)
     centred = total if made.centred is made.total else _not_negative(num, made.centred)
@@ -89,7 +105,53 @@ def _not_negative(num: Float64, cov: Covariance) -> Covariance:
     return replace(cov, w=w, z=z)
 
 
-def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
+def _own(form: Form, cov: Covariance, num: Float64) -> tuple[Own, Own] | None:
+    """What is known of each input by itself."""
+    one, two = (own_moments(form, as_precise(side.q)) for side in (cov.first, cov.second))
+    if one is None or two is None:
+        return None
+    first, second = (
+        Own(each.square, each.variance, partial(_calibrate, num, each.growth))
+        for each in (one, two)
+    )
+    return first, second
+
+
+def _calibrate(num: Float64, growth: Precise, bare: Array) -> tuple[Array, Array | None]:
+    """sqrt(growth/bare); and half of what the rounded product of two of them with `bare` lacks, relatively, where
+    there is time for it."""
+    factor = without_exponent(root(ratio(growth, bare))).high
+    if num.quick:
+        return factor, None
+    made = constant(factor * bare * factor)
+    lack = without_exponent(growth + -made)
+    return factor, constant(num.divide(0.5 * (lack.high + lack.low), made))
+
+
+def _of_equals(form: Form, cov: Covariance, num: Float64, own: OwnMoments) -> Dual:
+    """There is no angle; all that is left are the moments of one input."""
+    side = read(form, cov, num).pair.first
+    pair = equal_pair(side)
+    alive = cov.first.live if form.vanishes else True
+    length, rest = Length(own.square, alive), Length(own.variance, cov.first.live)
+    total, centred = (Covariance(x, x, cov.w, cov.z, cov.c, cov.e) for x in (length, rest))
+    mean = None
+    if form.has_mean:
+        share = num.divide(form.mean(num, side), num.sqrt(own.square))
+        left = num.sqrt(num.divide(own.variance, own.square))
+        mean = Mean(share, share, cov.e, Both(left, left))
+    r = num.sqrt(own.square)
+    return Dual(
+        total=total,
+        mean=mean,
+        slope=own.growth,
+        euler=form.euler(num, pair, (r, r)),
+        derivative=lambda: (form.derivative(num, pair),),
+        centred=centred,
+    )
+
+
+def _quickly(form: Form, cov: Covariance, num: Float64, own: tuple[Own, Own] | None) -> Dual:
     """The angles from their cosines; NaN where too few digits would be left of a small one."""
     pair = read(form, cov, num).pair
     acute, of = cov.acute, Elementary(num)
@@ -98,10 +160,7 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
         z=num.where(acute, pair.z, pair.w),
         c=num.where(pair.w == pair.w, abs(pair.c), num.xp.nan),  # what was given up stays so
     )
-    equal = [
-        pair._replace(first=side, second=side, apart=0.0, w=0.0, z=1.0, c=1.0)
-        for side in (pair.first, pair.second)
-    ]
+    equal = [equal_pair(side) for side in (pair.first, pair.second)]
     scales = [form.scale(num, side) for side in (pair.first, pair.second)]
     roots = num.sqrt(scales[0]) * num.sqrt(scales[1])
     ends: list[Any] = [0.0, 0.0]
@@ -118,16 +177,20 @@ def _quickly(form: Form, cov: Covariance, num: Float64) -> Dual:
         ends = [x + y for x, y in zip(ends, more, strict=True)]
         both = both + roots * form.even(of, near)
     centred = _covariance(num, cov, ends, both, (cov.first.live, cov.second.live))
+    if own is not None:
+        centred = with_squares(centred, own[0].variance, own[1].variance)
     if not form.has_mean:
-        return assemble(form, num, pair, centred, None, centred)
+        return assemble(form, num, pair, centred, None, centred, own)
     means = [form.mean(num, side) for side in (pair.first, pair.second)]
     alive = (cov.first.live, cov.second.live) if form.vanishes else (True, True)
     squares = [end + m * m for end, m in zip(ends, means, strict=True)]
     total = _covariance(num, cov, squares, both + means[0] * means[1], alive)
+    if own is not None:
+        total = with_squares(total, own[0].square, own[1].square)
     one, two = (num.divide(m, num.sqrt(q)) for m, q in zip(means, squares, strict=True))
     rest = [num.divide(num.sqrt(x), num.sqrt(y)) for x, y in zip(ends, squares, strict=True)]
     mean = Mean(one, two, _difference(num, cov, means), Both(rest[0], rest[1]))
-    return assemble(form, num, pair, total, mean, centred)
+    return assemble(form, num, pair, total, mean, centred, own)
 
 
 def _covariance(

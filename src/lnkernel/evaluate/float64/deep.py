@@ -42,6 +42,12 @@ def run(arch: Node, state: State, num: Arithmetic) -> State:
     return state
 
 
+def has_loop(arch: Node) -> bool:
+    """Whether some of its blocks may become a loop."""
+    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    return any(len(blocks) >= FEWEST for blocks in _repetitions(layers))
+
+
 def _repetitions(layers: Layers) -> Iterator[list[Layers]]:
     """The layers in order, cut into runs of blocks of equal form; mostly runs of one layer."""
     forms = [_form(layer) for layer in layers]

@@ -26,6 +26,9 @@ from lnkernel.types import Array as AnyArray
 
 WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out, and fuse
 FEW = 4  # dimensions up to which differences of coordinates are summed, and not their products
+# Zeros fill up the coordinates to one of these dimensions, so that few programs are compiled. In one dimension
+# directions are exact, and up to FEW they are compared differently.
+FILLED_UP = (1, FEW, 8, WRITTEN_OUT)
 
 
 class Inputs(NamedTuple):
@@ -37,7 +40,7 @@ class Inputs(NamedTuple):
     scaled: Any  # x 2^-k, with entries of moderate size; (n, d)
     exponent: Any  # k; (n,)
     unit: Any  # x/|x|, centred first where asked; (n, d)
-    spread: Any  # x/(2|x|) with the points side by side, if dimensions are few; (d, n)
+    spread: Any  # x/(2|x|) and zeros, with the points side by side, if dimensions are few; (d or more, n)
     length: Any  # |x|; (n,)
     square: Precise  # |x|^2/d; (n,)
     live: Array  # whether |x| > 0; (n,)
@@ -58,13 +61,18 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
     unit = xp.where(live[:, None], y / norm[:, None], 0.0)
     length = _shifted(xp.where(live, norm, 0.0), exponent)
     # a loop over pairs then reads one coordinate of all points in the order of memory
-    spread = 0.5 * unit.T if x.shape[1] <= WRITTEN_OUT else None
+    spread = _filled_up(0.5 * unit.T) if x.shape[1] <= WRITTEN_OUT else None
     mean_square = _divided(square, x.shape[1])
     if with_range:
         mean_square = replace(mean_square, exponent=2 * exponent.astype(np.int64))
     else:
         mean_square = as_precise(_shifted(mean_square.high, 2 * exponent))
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
+
+
+def _filled_up(spread: AnyArray) -> AnyArray:
+    wanted = next(d for d in FILLED_UP if d >= len(spread))
+    return namespace.of(spread).pad(spread, ((0, wanted - len(spread)), (0, 0)))
 
 
 def blocks(inputs: Inputs, index: AnyArray, with_difference: bool) -> Inputs:
@@ -95,9 +103,11 @@ def delicate_below(dimension: int) -> float:
 
 
 def quick(
-    one: Inputs, two: Inputs, all_live: bool, with_difference: bool
+    one: Inputs, two: Inputs, all_live: bool, with_difference: bool, cosine: Array | None = None
 ) -> tuple[Covariance, Array]:
     """All pairs, (n, m); and for which of them `careful` must be asked.
+
+    Where the dimensions are many, `cosine` may be given: the products of all unit vectors.
 
     Without `with_difference` the difference of the lengths is left to the rules, which take it
     from the lengths: exact enough for pairs that are not delicate, if no activation has a
@@ -115,8 +125,8 @@ def quick(
             half = 2 * _product_sum(coordinates)
             w, z = 0.5 - half, 0.5 + half
     else:
-        dimension = one.unit.shape[-1]
-        half = 0.5 * (one.unit @ two.unit.T)
+        dimension = WRITTEN_OUT + 1
+        half = 0.5 * (one.unit @ two.unit.T if cosine is None else cosine)
         w, z = 0.5 - half, 0.5 + half
     e = None
     if with_difference:

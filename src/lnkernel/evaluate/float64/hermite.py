@@ -246,7 +246,7 @@ def _blocks(one: Features, two: Features) -> tuple[Any, ...]:
     """What a scan goes through, BLOCK polynomials in each step."""
     parts = (one.unit, two.unit, one.euler, two.euler)
     count = np.arange(len(one.unit), dtype=np.float64).reshape(-1, BLOCK)
-    return count, *(v.reshape(-1, BLOCK, *v.shape[1:]) for v in parts)
+    return count, *(v.reshape(len(v) // BLOCK, BLOCK, *v.shape[1:]) for v in parts)
 
 
 def _terms(block: Any) -> list[tuple[Array, ...]]:

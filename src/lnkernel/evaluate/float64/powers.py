@@ -44,7 +44,7 @@ def _power(degree: float, high: Array, low: Array, exponent: Array) -> tuple[Arr
     if 0 < 4 * degree <= 32 and float(4 * degree).is_integer():
         value = _quarters(int(4 * degree), base, fraction)
     elif degree > 1:
-        value = _exp(_log(base) * degree + Precise(*map(xp.asarray, LOG_2)) * fraction)
+        value = exp_of_short(_log(base) * degree + Precise(*map(xp.asarray, LOG_2)) * fraction)
     else:
         value = as_precise(_rough(degree, base, fraction))
     value = normalised(value)
@@ -101,11 +101,11 @@ def _quarters(number: int, x: Precise, fraction: Precise) -> Precise:
 def _log(x: Precise) -> Precise:
     """For 1 <= x < 2: one step of Newton's iteration on exp."""
     rough = namespace.of(x.high).log(x.high)
-    ratio = x * _exp(as_precise(-rough))  # 1 + a tiny number, which is what `rough` lacks
+    ratio = x * exp_of_short(as_precise(-rough))  # 1 + a tiny number, which is what `rough` lacks
     return as_precise(rough) + (ratio + as_precise(-1.0))
 
 
-def _exp(x: Precise) -> Precise:
+def exp_of_short(x: Precise) -> Precise:
     """For |x| below 3: the exponential series at x/2^HALVINGS, squared again and again."""
     small = x * 2.0**-HALVINGS
     xp = namespace.of(x.high)

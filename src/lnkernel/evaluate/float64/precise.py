@@ -51,7 +51,7 @@ class Precise:
         x, y = self, as_precise(other)
         if x.exponent is None and y.exponent is None:
             return _added(x, y, None)
-        e1, e2, xp = _exponent(x), _exponent(y), namespace.of(x.high, y.high)
+        e1, e2, xp = exponent_or_zero(x), exponent_or_zero(y), namespace.of(x.high, y.high)
         top = xp.where(y.high == 0, e1, xp.where(x.high == 0, e2, xp.maximum(e1, e2)))
         one, two = two_to(_clipped(e1 - top)), two_to(_clipped(e2 - top))
         x, y = Precise(x.high * one, x.low * one), Precise(y.high * two, y.low * two)
@@ -62,10 +62,10 @@ class Precise:
     def root(self) -> Array:
         """The square root as a float64 number, rounded once."""
         if self.exponent is None:
-            return _root(self.high, self.low)
+            return root_of(self.high, self.low)
         half = self.exponent >> 1
         rest = two_to(self.exponent - 2 * half)
-        root = _root(self.high * rest, self.low * rest)
+        root = root_of(self.high * rest, self.low * rest)
         first = _clipped(half >> 1)
         # a division comes last: XLA then computes it once per input, not once per pair
         return root * two_to(first) / two_to(-_clipped(half - first))
@@ -84,7 +84,7 @@ def plain(x: Any) -> Any:
     """x as an ordinary float64 number; beyond their range infinite, or 0."""
     if not isinstance(x, Precise):
         return x
-    return x.high if x.exponent is None else _shifted(x.high, x.exponent)
+    return x.high if x.exponent is None else shifted(x.high, x.exponent)
 
 
 def quotient(x: Precise, y: Precise) -> Array:
@@ -94,7 +94,7 @@ def quotient(x: Precise, y: Precise) -> Array:
     ratio = x.high / xp.where(zero, 1.0, y.high)
     if x.exponent is None and y.exponent is None:
         return ratio
-    return _shifted(ratio, _exponent(x) - xp.where(zero, 0, _exponent(y)))
+    return shifted(ratio, exponent_or_zero(x) - xp.where(zero, 0, exponent_or_zero(y)))
 
 
 def normalised(x: Precise) -> Precise:
@@ -106,7 +106,7 @@ def normalised(x: Precise) -> Precise:
     """
     shift = _exponent_of(x.high)
     scale = two_to(shift)
-    exponent = _exponent(x) + shift
+    exponent = exponent_or_zero(x) + shift
     if isinstance(exponent, jax.Array):
         exponent = lax.div(3 * exponent, jnp.int64(3))
     return Precise(x.high / scale, x.low / scale, exponent)
@@ -115,7 +115,12 @@ def normalised(x: Precise) -> Precise:
 def _added(x: Precise, y: Precise, exponent: Array | None) -> Precise:
     """If the high parts cancel, the low ones are not small: hence the second sum."""
     total, error = two_sum(x.high, y.high)
-    return _precise(*two_sum(total, constant(error + (x.low + y.low))), exponent)
+    return rounded_sum(total, error + (x.low + y.low), exponent)
+
+
+def rounded_sum(first: Array, second: Array, exponent: Array | None) -> Precise:
+    """Both together, where the second one is a correction of the first and has no derivative."""
+    return _precise(*two_sum(first, constant(second)), exponent)
 
 
 def _precise(high: Array, low: Array, exponent: Array | None) -> Precise:
@@ -125,7 +130,8 @@ def _precise(high: Array, low: Array, exponent: Array | None) -> Precise:
     return Precise(high, constant(xp.where(usable, low, 0.0)), exponent)
 
 
-def _exponent(x: Precise) -> Array:
+def exponent_or_zero(x: Precise) -> Array:
+    """Its exponent as an array."""
     if x.exponent is not None:
         return x.exponent
     return namespace.of(x.high).zeros(np.shape(x.high), np.int64)
@@ -137,7 +143,7 @@ def _sum(one: Array | None, two: Array | None) -> Array | None:
     return one + two
 
 
-def _shifted(x: Array, exponent: Array) -> Array:
+def shifted(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
     first = _clipped(exponent >> 1)
     return x * two_to(first) * two_to(_clipped(exponent - first))
@@ -161,17 +167,18 @@ def _exponent_of(x: Array) -> Array:
 
 
 @differentiable
-def _root(high: Array, low: Array) -> Array:
+def root_of(high: Array, low: Array) -> Array:
+    """sqrt(high + low) as a float64 number."""
     xp = namespace.of(high, low)
     root = xp.sqrt(high)
     usable = (root > 0) & (root < xp.inf)
     return root + xp.where(usable, 0.5 * low / xp.where(usable, root, 1.0), 0.0)
 
 
-@_root.defjvp
+@root_of.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     """At 0 it is taken as 0: lengths enter the kernels by their squares."""
-    root = _root(*primals)
+    root = root_of(*primals)
     usable = (root > 0) & (root < jnp.inf)
     return root, jnp.where(usable, 0.5 / jnp.where(usable, root, 1.0), 0.0) * tangents[0]
 

@@ -191,9 +191,10 @@ def _integrate(phi: Function, marks: Marks, pair: Places) -> Pair:
 
 
 def _meetings(marks: Marks, r1: Array, r2: Array) -> Array:
-    """b y where kinks of u and v meet, at u = r1(ax + by) and v = r2(ax - by); and the grading around it."""
+    """b y where kinks of u and v meet, at u = r1(ax + by) and v = r2(ax - by); and the grading around it, from the
+    scale on which the longer input bends."""
     places = marks.centres[:, None] / r1 - marks.centres / r2
-    scale = 1 / r1 + 1 / jnp.abs(r2)
+    scale = 2 / jnp.maximum(r1, jnp.abs(r2))
     return 0.5 * Marks(jnp.ravel(places), marks.distances * scale).all
 
 

@@ -17,17 +17,13 @@ import jax
 
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network, rows_of
-from lnkernel.arch.piecewise import Piecewise
-from lnkernel.arch.smooth import Smooth
+from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import at_input
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
 from lnkernel.evaluate.leading.terms import Term, as_term
-
-# of whose activations `LeadingTerms.amplified` is a record: analytic ones, and those with kinks
-MEASURED = Smooth, Piecewise
 
 
 class Growth(NamedTuple):
@@ -85,11 +81,11 @@ def concrete(arch: Node) -> Node:
 
 
 def amplifying(arch: Node) -> list[tuple[str, Node, bool]]:
-    """Every activation of the types `MEASURED` with its position, and whether it multiplies Θ/q by a number that grows
+    """Every activation that notes its growth with its position, and whether it multiplies Θ/q by a number that grows
     without limit as |x| → ∞."""
     num = LeadingTerms()
     _through(arch, Term(1.0, 1.0), num)
-    rows = [(here, layer) for here, layer, _ in rows_of(arch) if isinstance(layer, MEASURED)]
+    rows = [(here, layer) for here, layer, _ in rows_of(arch) if traits(layer).notes_growth]
     return [(*row, amplified) for row, amplified in zip(rows, num.amplified, strict=True)]
 
 

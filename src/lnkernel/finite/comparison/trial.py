@@ -20,7 +20,7 @@ from lnkernel.finite.comparison.row import Row
 from lnkernel.finite.comparison.width import Task, as_columns, as_spread, compare_at_width
 from lnkernel.finite.empirical.estimate import weighted_slope
 from lnkernel.finite.training.arguments import precision_of
-from lnkernel.gp.posterior import Posterior, concrete_posterior
+from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.progress import show_progress
 from lnkernel.types import MorePoints, Points, Targets
 
@@ -82,7 +82,7 @@ def compare(
         raise InputError("goal", "a number between 0 and 1", repr(goal), "The default is 1e-4")
     precision = precision_of(dtype)
     given = as_architecture(arch)
-    limit = concrete_posterior(given, X, y)
+    limit = posterior(given, X, y)
     data = limit._fit.data
     points = as_inputs(x_eval, data.x.shape[1], "x_eval")
     largest, rkhs = _bounds(limit)

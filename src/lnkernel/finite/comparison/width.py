@@ -63,7 +63,7 @@ def compare_at_width(task: Task, width: int) -> Row:
     def distance(a: Float[np.ndarray, "p p"], b: Float[np.ndarray, "p p"]) -> float:
         return float(np.sqrt(np.mean(np.square((a - b) / scale / scale[:, None]))))
 
-    rate, steps, trained = _train(task, width, task.limit.max_learning_rate / 2)
+    rate, steps, trained = _train(task, width, float(task.limit.max_learning_rate) / 2)
     errors, drifts = [], []
     for seed, end in zip(task.seeds, trained.networks, strict=True):
         with jax.enable_x64(task.dtype == np.float64):

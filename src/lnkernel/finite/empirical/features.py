@@ -15,8 +15,8 @@ from lnkernel.arch.text import Architecture
 from lnkernel.errors import InputError
 from lnkernel.finite.build import Network
 from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
-from lnkernel.finite.empirical.tangent import tangent_of
 from lnkernel.finite.empirical.over_seeds import over_networks, sides
+from lnkernel.finite.empirical.tangent import tangent_of
 from lnkernel.finite.modules import NTKLinear
 from lnkernel.finite.twins import Layer
 from lnkernel.gram.memory import demand_memory

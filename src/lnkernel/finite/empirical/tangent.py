@@ -29,7 +29,8 @@ def empirical_ntk(
 
     Args:
         network: any `flax.nnx.Module` that maps inputs (n, ...) to outputs (n, k) or (n,), each
-            input on its own. Dropout and BatchNorm are to be set by `network.eval()` first.
+            input on its own. Dropout and BatchNorm in training mode are
+            refused (`TrainingModeError`): call `network.eval()` first.
         x: inputs, (n, d), or (n, ...) if the network takes such.
         x2: other inputs. Without them the matrix is symmetric, and half of it is computed.
         method: "jacobian" multiplies the Jacobians at two tiles of inputs. "vector" takes the

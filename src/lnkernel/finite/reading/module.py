@@ -14,6 +14,7 @@ from lnkernel.finite.reading import (  # noqa: F401  # they register their reade
     composition,
     linear,
     norms,
+    tracing,
 )
 from lnkernel.finite.reading.registry import Reading, read
 
@@ -21,7 +22,7 @@ Stds = float | Sequence[float] | None
 
 
 def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> Serial:
-    r"""The architecture of an `nnx.Sequential`, to ask for its kernels.
+    r"""The architecture of a Flax module, to ask for its kernels.
 
     It reads `nnx.Linear`, `nnx.LayerNorm`, `nnx.RMSNorm`, `nnx.GroupNorm` (its closed form needs
     `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
@@ -29,6 +30,12 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`,
     `nnx.identity`, sequences within sequences, and everything that `network` builds.
     Of another layer it says where it stands and why it cannot be read.
+
+    A class of your own is read by calling it, with something in the place of the data that records
+    which layers it goes through: its `__call__` may call layers and known activations, also through methods
+    and functions of yours, in loops, and add the results. A line that does anything else with the
+    data is an error that names this line. So are layers that are called twice, whose
+    parameters are shared. (What is read is one call: an `if` on numbers of the module is followed as it is.)
 
     A module does not remember how it was initialised. Unless you say otherwise its Linear layers
     are taken as Flax's defaults make them, `lecun_normal` weights and zero biases, which is
@@ -41,8 +48,8 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
 
     Args:
         module: the network.
-        W_std: of the `nnx.Linear` layers, one number or one for each: their weights were drawn
-            with variance $W_{std}^2/n_{in}$ (`he_normal`: `2**0.5`).
+        W_std: of the `nnx.Linear` layers, one number or one for each in the order of the data: their
+            weights were drawn with variance $W_{std}^2/n_{in}$ (`he_normal`: `2**0.5`).
         b_std: the same for the standard deviation of their biases; without `use_bias` it is 0.
 
     >>> import lnkernel as lnk
@@ -53,11 +60,26 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     ...     nnx.Linear(64, 1, rngs=rngs)))
     serial(Dense(width=64, W_std=1.0, b_std=0.0), LayerNorm(eps=1e-06, scale=True, bias=True),
            Relu(), Dense(width=1, W_std=1.0, b_std=0.0))
+
+    A class:
+
+    >>> class Block(nnx.Module):
+    ...     def __init__(self, width, rngs):
+    ...         self.start = nnx.Linear(3, width, rngs=rngs)
+    ...         self.inner = nnx.Linear(width, width, rngs=rngs)
+    ...         self.end = nnx.Linear(width, 1, rngs=rngs)
+    ...     def __call__(self, x):
+    ...         x = self.start(x)
+    ...         x = x + self.inner(nnx.relu(x))
+    ...         return self.end(x)
+    >>> lnk.finite.from_flax(Block(8, nnx.Rngs(0)))
+    serial(Dense(width=8, W_std=1.0, b_std=0.0), residual(serial(Relu(), Dense(width=8, W_std=1.0, b_std=0.0))),
+           Dense(width=1, W_std=1.0, b_std=0.0))
     """
     if not isinstance(module, nnx.Module):
         raise InputError(
             "module",
-            "an nnx.Sequential",
+            "an nnx.Module",
             f"{module!r} of type {type(module).__name__}",
             "Write e.g. from_flax(nnx.Sequential(nnx.Linear(3, 64, rngs=rngs), ...))",
         )

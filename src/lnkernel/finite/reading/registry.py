@@ -1,15 +1,19 @@
 """The registry of what can be read, open to other files: one reader for each type of module.
 
 A subclass may compute something else than its parent, so that a reader is for one type exactly.
-What is no registered module is a function, looked up in `functions`, or refused with a reason.
+A module of another type is followed (`tracing`), and what is no module is a function, looked up in
+`functions`; or they are refused with a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any
+
+import jax
+from flax import nnx
 
 from lnkernel.arch import Node
 from lnkernel.errors import ArchitectureError
@@ -27,10 +31,17 @@ class Reading:
     width: int | None  # number of features before the part, if known
     stds: Stds  # (W_std, b_std) of every nnx.Linear that is still to come, None where not given
     here: str = ""  # the position, for messages
+    seen: dict[int, object] = field(
+        default_factory=dict
+    )  # modules that have been read, by identity
 
     def inside(self, place: str, width: int | None) -> Reading:
         """The reading of a part of the part, which stands at this place."""
         return replace(self, width=width, here=f"{self.here}, {place}".lstrip(", "))
+
+    def is_shared(self, part: Any) -> bool:
+        """Whether this module has been read before and has parameters, which two layers then share."""
+        return id(part) in self.seen and bool(jax.tree.leaves(nnx.state(part)))
 
     def check_width(self, part: Any, expected: int) -> None:
         """Refuse a part that takes another number of features than there are before it."""
@@ -45,7 +56,7 @@ class Reading:
 
 @singledispatch
 def read_module(part: Any, reading: Reading) -> Found:
-    """The reader of one type of module; this one is for all that has none: functions, or nothing.
+    """The reader of one type of module; this one is for what is no module: functions, or nothing.
 
     Register one for a type of module by `@read_module.register`; it is called by `read`.
     """
@@ -58,5 +69,16 @@ def read_module(part: Any, reading: Reading) -> Found:
 
 def read(part: Any, reading: Reading) -> Found:
     """The node that `part` stands for, and the number of features behind it, if known."""
+    if isinstance(part, nnx.Module):
+        if reading.is_shared(part):
+            raise ArchitectureError(
+                type(part).__name__,
+                reading.here,
+                "it stands there a second time, so that two layers share parameters, which is another "
+                "kernel than that of two layers",
+                "Make a layer of its own for each place",
+            )
+        reading.seen[id(part)] = part
     readers = read_module.registry
-    return readers.get(type(part), readers[object])(part, reading)
+    others = readers[nnx.Module] if isinstance(part, nnx.Module) else readers[object]
+    return readers.get(type(part), others)(part, reading)

@@ -23,10 +23,11 @@ from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data, convert, is_of_each
+from lnkernel.finite.training.data import as_ensemble_data, is_of_each
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
-from lnkernel.precision import handed_out, x64_is_on
+from lnkernel.precision import as_own_numpy
+from lnkernel.tangents.inputs import convert
 from lnkernel.types import Array, Outputs
 
 # for all networks alike, or for each its own, also as a list of arrays
@@ -59,7 +60,7 @@ class Ensemble:
 
         x (seeds, m, d) are points for each network of its own.
         """
-        was_on, dtype = x64_is_on(), self.losses.dtype
+        dtype = self.losses.dtype
         inputs = convert("x", self._points(x), dtype)
         with jax.enable_x64(dtype == np.float64):
             parts = [
@@ -67,7 +68,7 @@ class Ensemble:
                 for start in range(0, inputs.shape[-2], ROWS)
             ]
             outputs = jnp.concatenate(parts, axis=1)
-        return handed_out(outputs, was_on) if dtype == np.float64 else outputs
+        return as_own_numpy(outputs)
 
     def mean(self, x: EnsembleInputs) -> Outputs:
         """The networks' mean output at x (m, d): (m,), or (m, k) if y had columns, float64.

@@ -1,0 +1,126 @@
+"""What a rule computes for every single input, done once by NumPy and only read in the loop over pairs.
+
+Most of a program would be the lengths of the inputs, to twice the digits, layer by layer: they take most of the time
+of the compiler. So the rules run twice. First on NumPy's numbers, with all points on one side and none on the
+other: `Remembering` keeps the results of operations that belong to a single input, in their order. Then, when the
+program of the pairs is made, `Recalling` takes them from there. The same rules run both times, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
+from lnkernel.types import Array
+
+OPERATIONS = ("squared", "sqrt", "power", "cosines", "softened", "divide")
+
+
+class OutOfStepError(Exception):
+    """The rules did not do the same with JAX's numbers as with NumPy's."""
+
+
+class Step(NamedTuple):
+    """One operation: its name, and the form of its result."""
+
+    name: str
+    form: Any  # a tree of arrays
+    types: tuple[str, ...]  # of the arrays
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers"], meta_fields=["steps"])
+@dataclass(frozen=True)
+class Record:
+    """The results of all steps for every input, one row for each array, (rows, n), as float64."""
+
+    numbers: Any
+    steps: tuple[Step, ...]
+
+
+def _of_one_side(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def operation(self: Any, *arguments: Any) -> Any:
+        side = None if self.busy else self.side_of(arguments)
+        if side is None:
+            return plain(self, *arguments)
+        self.busy = True
+        try:
+            return self.once(name, side, lambda: plain(self, *arguments))
+        finally:
+            self.busy = False
+
+    return operation
+
+
+class Remembering(EagerFloat64):
+    """Keeps what belongs to the inputs of one side, 0 for the first and 1 for the second."""
+
+    def __init__(self, with_range: bool, sharp: bool, side: int, points: int):
+        super().__init__(with_range, quick=True, sharp=sharp)
+        self.busy, self.shape = False, (points, 1) if side == 0 else (1, points)
+        self.rows: list[np.ndarray] = []
+        self.steps: list[Step] = []
+
+    def side_of(self, arguments: tuple[Any, ...]) -> int | None:
+        return 0 if _shape(arguments) == self.shape else None
+
+    def once(self, name: str, side: int, compute: Callable[[], Any]) -> Any:
+        result = compute()
+        leaves, form = jax.tree.flatten(result)
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        self.rows += [np.broadcast_to(array, self.shape).ravel() for array in arrays]
+        self.steps.append(Step(name, form, tuple(array.dtype.str for array in arrays)))
+        return result
+
+    def record(self) -> Record:
+        count = max(self.shape)
+        numbers = np.empty((len(self.rows), count))
+        for row, values in zip(numbers, self.rows, strict=True):
+            row[:] = values
+        return Record(numbers, tuple(self.steps))
+
+
+class Recalling(Float64):
+    """Takes what belongs to one input from the records of both sides."""
+
+    def __init__(self, with_range: bool, sharp: bool, records: tuple[Record, Record]):
+        super().__init__(with_range, quick=True, sharp=sharp)
+        self.busy, self.records = False, records
+        sizes = [record.numbers.shape[1] for record in records]
+        self.shapes = [(sizes[0], 1), (1, sizes[1])]
+        self.places = [[0, 0], [0, 0]]  # of the next step and row of each side
+
+    def side_of(self, arguments: tuple[Any, ...]) -> int | None:
+        shape = _shape(arguments)
+        return self.shapes.index(shape) if shape in self.shapes else None
+
+    def once(self, name: str, side: int, compute: Callable[[], Any]) -> Any:
+        record, (place, row) = self.records[side], self.places[side]
+        if place >= len(record.steps) or record.steps[place].name != name:
+            raise OutOfStepError
+        step, shape = record.steps[place], self.shapes[side]
+        leaves: list[Array] = [
+            record.numbers[row + k].reshape(shape).astype(kind) for k, kind in enumerate(step.types)
+        ]
+        self.places[side] = [place + 1, row + len(leaves)]
+        return jax.tree.unflatten(step.form, leaves)
+
+    def demand_finished(self) -> None:
+        """All that was remembered has been asked for."""
+        for record, (place, _) in zip(self.records, self.places, strict=True):
+            if place != len(record.steps):
+                raise OutOfStepError
+
+
+for _name in OPERATIONS:
+    setattr(Remembering, _name, _of_one_side(_name, getattr(EagerFloat64, _name)))
+    setattr(Recalling, _name, _of_one_side(_name, getattr(Float64, _name)))
+
+
+def _shape(arguments: tuple[Any, ...]) -> tuple[int, ...]:
+    return np.broadcast_shapes(*(np.shape(leaf) for leaf in jax.tree.leaves(arguments)))

@@ -1,0 +1,124 @@
+r"""Small classifiers of pictures, trained to the mode of their posterior:
+
+    mean of -log p(label) + prior_precision/(2 n) |θ|²,
+
+which is -log of likelihood times the prior N(0, 1/prior_precision), over n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from flax import nnx
+from jaxtyping import Float, Int
+
+Make = Callable[[tuple[int, ...], int, nnx.Rngs], nnx.Sequential]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a classifier is trained: Adam, batches, a rate that falls to 0 along a cosine."""
+
+    epochs: int
+    prior_precision: float
+    rate: float = 3e-3
+    batch: int = 100
+
+
+def make_mlp(shape: tuple[int, ...], classes: int, rngs: nnx.Rngs) -> nnx.Sequential:
+    """One hidden layer of 64: 50,890 parameters for 28 × 28 pixels and ten classes.
+
+    >>> net = make_mlp((28, 28, 1), 10, nnx.Rngs(0))
+    >>> sum(leaf.size for leaf in jax.tree.leaves(nnx.state(net, nnx.Param)))
+    50890
+    """
+    inputs = int(np.prod(shape))
+    return nnx.Sequential(
+        flatten, nnx.Linear(inputs, 64, rngs=rngs), nnx.relu, nnx.Linear(64, classes, rngs=rngs)
+    )
+
+
+def make_cnn(shape: tuple[int, ...], classes: int, rngs: nnx.Rngs) -> nnx.Sequential:
+    """Three convolutions with stride 2 of 16, 32 and 64 channels, then a dense layer.
+
+    >>> net = make_cnn((32, 32, 3), 10, nnx.Rngs(0))
+    >>> net(jnp.zeros((5, 32, 32, 3))).shape
+    (5, 10)
+    """
+    convolution = partial(nnx.Conv, strides=(2, 2), padding="SAME", rngs=rngs)
+    pixels = -(-shape[0] // 8) * -(-shape[1] // 8)
+    return nnx.Sequential(
+        convolution(shape[2], 16, (5, 5)),
+        nnx.relu,
+        convolution(16, 32, (3, 3)),
+        nnx.relu,
+        convolution(32, 64, (3, 3)),
+        nnx.relu,
+        flatten,
+        nnx.Linear(64 * pixels, classes, rngs=rngs),
+    )
+
+
+def flatten(x: jax.Array) -> jax.Array:
+    """All axes after the first as one."""
+    return x.reshape(len(x), -1)
+
+
+def train_classifier(
+    net: nnx.Sequential,
+    x: Float[np.ndarray, "n height width channels"],
+    labels: Int[np.ndarray, " n"],
+    recipe: Recipe,
+    seed: int,
+) -> float:
+    """Train the network in place, in one compiled program; the loss of the last epoch, its mean.
+
+    >>> x = np.concatenate([np.zeros((20, 8, 8, 1)), np.ones((20, 8, 8, 1))]).astype(np.float32)
+    >>> net = make_cnn((8, 8, 1), 2, nnx.Rngs(0))
+    >>> loss = train_classifier(net, x, np.repeat([0, 1], 20), Recipe(20, 0.01, batch=20), seed=0)
+    >>> loss < 0.05
+    True
+    """
+    batches = len(x) // recipe.batch
+    rng = np.random.default_rng(seed)
+    kept = batches * recipe.batch  # what is left over waits for the next epoch's order
+    order = np.concatenate([rng.permutation(len(x))[:kept] for _ in range(recipe.epochs)])
+    steps = order.reshape(-1, recipe.batch)
+    definition, params, *others = nnx.split(net, nnx.Param, ...)
+    trained, losses = _run(definition, recipe, params, others, steps, x, labels)
+    nnx.update(net, trained)
+    return float(losses[-batches:].mean())
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _run(
+    definition: Any,
+    recipe: Recipe,
+    params: Any,
+    others: list[Any],
+    steps: jax.Array,
+    x: jax.Array,
+    labels: jax.Array,
+) -> tuple[Any, jax.Array]:
+    schedule = optax.cosine_decay_schedule(recipe.rate, len(steps))
+    decay = optax.add_decayed_weights(recipe.prior_precision / len(x))
+    optimizer = optax.chain(decay, optax.adam(schedule))
+
+    def loss_of(params: Any, rows: jax.Array) -> jax.Array:
+        outputs = nnx.merge(definition, params, *others)(x[rows])
+        return optax.softmax_cross_entropy_with_integer_labels(outputs, labels[rows]).mean()
+
+    def step(state: tuple[Any, Any], rows: jax.Array) -> tuple[tuple[Any, Any], jax.Array]:
+        params, memory = state
+        loss, slopes = jax.value_and_grad(loss_of)(params, rows)
+        changes, memory = optimizer.update(slopes, memory, params)
+        return (optax.apply_updates(params, changes), memory), loss
+
+    (params, _), losses = jax.lax.scan(step, (params, optimizer.init(params)), steps)
+    return params, losses

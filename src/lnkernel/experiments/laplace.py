@@ -1,0 +1,121 @@
+"""Laplace's approximation around trained classifiers: MAP, exact where it fits, ELLA against rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lnkernel.datasets import cifar as load_cifar
+from lnkernel.datasets import mnist as load_mnist
+from lnkernel.errors import MissingDataError
+from lnkernel.experiments.classifier import Recipe, make_cnn, make_mlp
+from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
+from lnkernel.experiments.laplace_report import report_of
+from lnkernel.experiments.laplace_scores import Results
+from lnkernel.experiments.laplace_task import WEAK, Task, draw_parts
+from lnkernel.experiments.laplace_trial import run_trial
+from lnkernel.experiments.report import Report
+
+
+def digits() -> list[Task]:
+    """MNIST-5k by an MLP: few digits, where the exact one fits, and more."""
+    known = load_mnist()
+    more = Task(
+        name="digits",
+        title="MNIST, 1,500 digits",
+        known=known,
+        unseen=None,
+        train=1500,
+        validation=500,
+        test=2000,
+        make=make_mlp,
+        recipe=Recipe(60, WEAK),
+        ranks=(5, 10, 20, 50, 100),
+        subsample=500,
+        exact=False,
+        check_every=100,
+    )
+    few = replace(
+        more,
+        name="few-digits",
+        title="MNIST, 200 digits",
+        train=200,
+        test=1000,
+        recipe=Recipe(150, WEAK, batch=50),
+        subsample=200,
+        exact=True,
+        check_every=20,
+    )
+    return [few, more]
+
+
+def pictures(path: str | None) -> Task:
+    """The part of CIFAR-10, by a CNN."""
+    data = load_cifar(path)
+    return Task(
+        name="pictures",
+        title="CIFAR-10, 8,000 pictures",
+        known=data.train,
+        unseen=data.test,
+        train=8000,
+        validation=1000,
+        test=2000,
+        make=make_cnn,
+        recipe=Recipe(20, WEAK),
+        ranks=(5, 10, 20, 50),
+        subsample=500,
+        exact=False,
+        check_every=500,
+    )
+
+
+def shrink(task: Task) -> Task:
+    """The quick version."""
+    smaller = replace(
+        task,
+        train=min(task.train, 500),
+        validation=200,
+        test=300,
+        recipe=replace(task.recipe, epochs=min(task.recipe.epochs, 40)),
+        ranks=(5, 20),
+        subsample=min(task.subsample, 100),
+        check_every=50,
+    )
+    size = min(task.train, 100 if task.exact else 500)
+    title = f"{task.title.split(',')[0]}, {size} {task.title.split()[-1]}"
+    return replace(smaller, train=size, title=title, check_every=size // 5)
+
+
+def compute(folder: Folder, tasks: list[Task], seeds: list[int]) -> list[Results]:
+    """All trials, from the folder's pieces where they are there."""
+    folder.record(seeds=seeds, settings={task.name: task.settings for task in tasks})
+    wanted = [(task, seed) for task in tasks for seed in seeds]
+    trials: dict[str, list[dict[str, np.ndarray]]] = {task.name: [] for task in tasks}
+    for task, seed in folder.each(wanted, "network"):
+        trials[task.name].append(_trial(folder, task, seed))
+    return [Results(task, trials[task.name]) for task in tasks]
+
+
+def _trial(folder: Folder, task: Task, seed: int) -> dict[str, np.ndarray]:
+    parts = draw_parts(task, seed)
+    data = fingerprint(*parts.train, *parts.validation, *parts.test)
+    known = {**task.settings, "seed": seed, "data": data}
+    return folder.piece(f"{task.name}-{seed}", known, lambda _: run_trial(task, parts, seed))
+
+
+def conduct(
+    folder: Folder, *, quick: bool, seed: int, seeds: int | None, cifar: str | None = None
+) -> Report:
+    """The experiment, as `REGISTRY["laplace"].run` calls it."""
+    tasks, missing = digits(), ""
+    try:
+        tasks.append(pictures(cifar))
+    except MissingDataError as problem:
+        if cifar is not None:
+            raise
+        missing = f"CIFAR-10 is left out, because its file is not there. {problem}"
+    if quick:
+        tasks = [shrink(task) for task in tasks]
+    results = compute(folder, tasks, seeds_from(seed, seeds, 2 if quick else 3))
+    return report_of(folder, results, missing)

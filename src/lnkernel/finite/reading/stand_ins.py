@@ -1,0 +1,144 @@
+"""What stands for a module, and for the functions and libraries that its code names, while it is read.
+
+Nothing of JAX, Flax or the user's is changed: the user's functions are run as copies of themselves,
+which find these stand-ins where they look for `self`, `nnx`, `jax.nn.relu` and the like.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from flax import nnx
+
+from lnkernel.finite.reading.functions import find_layer
+from lnkernel.finite.reading.tokens import NotUnderstoodError, Token
+
+LIBRARIES = ("jax", "flax", "numpy", "optax", "builtins", "functools", "math", "scipy")
+Record = Callable[[Any, str, Token], Token]  # a part of the module, its name, and what it is given
+
+
+class Part:
+    """A module: calling it on data records it, and its attributes are stand-ins as well."""
+
+    def __init__(self, module: nnx.Module, name: str, record: Record):
+        vars(self).update(_module=module, _name=name, _record=record)
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        if not any(isinstance(each, Token) for each in (*given, *named.values())):
+            return self._module(*given, **named)
+        if len(given) != 1 or named:
+            raise NotUnderstoodError(f"it gives {self._name} more than the data")
+        return self._record(self._module, self._name, given[0])
+
+    def __getattr__(self, name: str) -> Any:
+        found = inspect.getattr_static(type(self._module), name, None)
+        if name in vars(self._module):
+            found = None  # what the module holds itself comes first, and is not bound to it
+        if isinstance(found, property) and isinstance(found.fget, FunctionType):
+            return copy_function(found.fget, self._record)(self)
+        if isinstance(found, FunctionType) and is_users(found):
+            return MethodType(copy_function(found, self._record), self)
+        return stand_in(getattr(self._module, name), f"{self._name}.{name}", self._record)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise NotUnderstoodError(f"it sets {self._name}.{name}")
+
+
+class Library:
+    """A module of Python, such as `jax.nn`: what is taken from it are stand-ins."""
+
+    def __init__(self, module: ModuleType, record: Record):
+        vars(self).update(_module=module, _record=record)
+
+    def __getattr__(self, name: str) -> Any:
+        return stand_in(getattr(self._module, name), name, self._record)
+
+
+def stand_in(value: Any, name: str, record: Record) -> Any:
+    """What the user's code gets in place of this value; numbers and all that is harmless are themselves."""
+    if isinstance(value, list | tuple | nnx.List):
+        return [stand_in(each, f"{name}[{i}]", record) for i, each in enumerate(value)]
+    if isinstance(value, dict | nnx.Dict):
+        return {key: stand_in(each, f"{name}[{key!r}]", record) for key, each in value.items()}
+    if isinstance(value, nnx.Module):
+        return Part(value, name, record)
+    if isinstance(value, ModuleType):
+        return Library(value, record)
+    if find_layer(value) is not None or isinstance(value, functools.partial):
+        return _recorded(value, name, record)
+    if isinstance(value, FunctionType) and is_users(value):
+        return _copied_when_called(value, record)
+    return value
+
+
+def _copied_when_called(function: FunctionType, record: Record) -> Any:
+    """A function may name itself, so that not all copies can be made in advance."""
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        return copy_function(function, record)(*given, **named)
+
+    return call
+
+
+def _recorded(function: Any, name: str, record: Record) -> Any:
+    @functools.wraps(function, updated=())
+    def call(*given: Any, **named: Any) -> Any:
+        if not given or not isinstance(given[0], Token):
+            return function(*given, **named)
+        settings = _by_name(function, given[1:]) | named
+        called = functools.partial(function, **settings) if settings else function
+        return record(called, name, given[0])
+
+    return call
+
+
+def _by_name(function: Any, rest: tuple[Any, ...]) -> dict[str, Any]:
+    """The arguments behind the first, by their names."""
+    if not rest:
+        return {}
+    names = list(inspect.signature(function).parameters)[1:]
+    return dict(zip(names, rest, strict=False))
+
+
+def is_users(function: Any) -> bool:
+    """Whether it was written outside of the libraries that are known here."""
+    return (function.__module__ or "").partition(".")[0] not in LIBRARIES
+
+
+def copy_function(function: FunctionType, record: Record) -> FunctionType:
+    """The function with stand-ins for the names that it finds outside of itself."""
+    outside = function.__globals__
+    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    found = {name: stand_in(outside[name], name, record) for name in names if name in outside}
+    cells = tuple(
+        _cell(name, cell, record)
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        )
+    )
+    copy = FunctionType(
+        function.__code__, outside | found, function.__name__, function.__defaults__, cells
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _cell(name: str, cell: CellType, record: Record) -> CellType:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # it is not there yet
+        return cell
+    return cell if isinstance(value, type) else CellType(stand_in(value, name, record))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

@@ -1,0 +1,95 @@
+"""A module of the user's own class, read by calling it on a token and following what becomes of it."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import traceback
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import flax
+import jax
+from flax import nnx
+
+from lnkernel.arch import Serial
+from lnkernel.errors import ArchitectureError
+from lnkernel.finite.reading.refusals import explain_refusal
+from lnkernel.finite.reading.registry import Found, Reading, read, read_module
+from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
+from lnkernel.finite.reading.tokens import NotUnderstoodError, Step, Token, in_sequence
+
+FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
+OURS = str(Path(__file__).parent)
+REMEDY = (
+    "Its __call__ can call its layers, known activations and methods of its own, and add the results; "
+    "write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
+)
+
+
+@read_module.register
+def _(part: nnx.Module, reading: Reading) -> Found:
+    """Every module whose type has no reader comes here."""
+    call = inspect.getattr_static(part, "__call__", None)
+    if not isinstance(call, FunctionType) or not is_users(call):
+        refusal = explain_refusal(part)
+        raise ArchitectureError(refusal.name, reading.here, refusal.reason, refusal.remedy)
+    return follow(part, call, reading)
+
+
+def follow(module: nnx.Module, call: FunctionType, reading: Reading) -> Found:
+    """The architecture that a call of the module goes through."""
+
+    def record(part: Any, name: str, given: Token) -> Token:
+        if isinstance(part, nnx.Module) and reading.is_shared(part):
+            raise NotUnderstoodError(f"it calls {name} again, so that two layers share parameters")
+        node, width = read(part, reading.inside(name, given.width))
+        return given.behind(node, width)
+
+    try:
+        end = copy_function(call, record)(Part(module, "self", record), Token((), reading.width))
+        if not isinstance(end, Token):
+            raise NotUnderstoodError(
+                f"it returns a {type(end).__name__}, not what became of the data"
+            )
+        _demand_tree(end.trail)
+    except NotUnderstoodError as problem:
+        raise _refusal(module, reading, problem, problem.why) from None
+    except ArchitectureError:
+        raise
+    except Exception as problem:  # whatever the user's line does with what is no array
+        why = f"it does something with the data that is no layer ({_in_short(problem)})"
+        raise _refusal(module, reading, problem, why) from None
+    node = in_sequence(end.trail)
+    return node if isinstance(node, Serial) else Serial((node,)), end.width
+
+
+def _demand_tree(trail: tuple[Step, ...]) -> None:
+    """Every step once: one that two branches have in common makes them depend on each other."""
+    steps = [each for step in trail for each in step.everything()]
+    if len({id(step) for step in steps}) < len(steps):
+        raise NotUnderstoodError(
+            "it adds branches that share a layer in their middle, so that their kernels do not add"
+        )
+
+
+def _refusal(
+    module: nnx.Module, reading: Reading, problem: BaseException, why: str
+) -> ArchitectureError:
+    frames = [
+        frame
+        for frame in traceback.extract_tb(problem.__traceback__)
+        if not frame.filename.startswith((*FOREIGN, OURS))
+    ]
+    if frames:
+        last = frames[-1]
+        text = linecache.getline(last.filename, last.lineno or 0).strip()
+        said = f", `{text}`," if text else ""
+        why = f"line {last.lineno} of {Path(last.filename).name}{said} is not understood: {why}"
+    return ArchitectureError(type(module).__name__, reading.here, why, REMEDY)
+
+
+def _in_short(problem: Exception) -> str:
+    lines = str(problem).splitlines() or [""]
+    return f"{type(problem).__name__}: {lines[0][:120]}"

@@ -1,0 +1,323 @@
+r"""`Posterior`: a Gaussian process given data, and the training of infinitely wide networks."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, overload
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.check import as_array, as_float, as_key, as_shape, plain_number
+from lnkernel.errors import InputError, LearningRateError, TransformationError
+from lnkernel.gp.dynamics import Curve, Stopped
+from lnkernel.gp.filters import Filter, gradient_descent, gradient_flow
+from lnkernel.gp.fit import Fit
+from lnkernel.gp.noise import noise_in_words
+from lnkernel.gp.predictor import Predictor
+from lnkernel.gp.traced import TracedFit, as_traced, seen_with
+from lnkernel.gram.memory import demand_memory
+from lnkernel.gram.structure import assemble, dissect
+from lnkernel.precision import is_traced
+from lnkernel.types import (
+    Array,
+    Covariance,
+    Key,
+    MorePoints,
+    Number,
+    Outputs,
+    Samples,
+    Scalar,
+    Times,
+    Values,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    r"""A Gaussian process given data, and at the same time the training of wide networks.
+
+    `posterior` makes it. With $A = k(X, X) + \mathrm{noise}\cdot I$, where $k$ is the NTK $\Theta$ or
+    the NNGP kernel $K$:
+
+        mean(x)     = k(x, X) A^-1 y
+        variance(x) = k(x, x) - k(x, X) A^-1 k(X, x)
+
+    All numbers are float64. Targets of shape (n, k) are k independent problems with one kernel.
+    Every method works inside `jax.jit`, `jax.grad` and `jax.vmap` where 64-bit mode is on, and the
+    posterior is a pytree, so that it can be an argument of a program.
+
+    >>> import lnkernel as lnk
+    >>> lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+    Posterior(kernel='ntk', points=2, dimension=1, outputs=1, noise=0.0)
+    """
+
+    _held: Fit | TracedFit
+
+    def __repr__(self) -> str:
+        fit = self._held
+        *stack, n, d = fit.shape_of_inputs()
+        many = f"stack={tuple(stack)}, " if stack else ""
+        return (
+            f"Posterior({many}kernel={fit.which!r}, points={n}, dimension={d}, "
+            f"outputs={np.shape(fit.targets)[-1]}, noise={noise_in_words(fit.noise)})"
+        )
+
+    @property
+    def _fit(self) -> Fit:
+        """That of plain numbers, for what is computed with them only."""
+        fit = self._seen_with()
+        if not isinstance(fit, Fit):
+            raise TransformationError("posterior")
+        return fit
+
+    def _seen_with(self, *values: object) -> Predictor:
+        """What the posterior is computed with beside these values. If JAX has put it together of plain
+        numbers, they are checked when first needed, and kept."""
+        fit = seen_with(self._held, *values)
+        if isinstance(fit, Fit) and fit is not self._held:
+            object.__setattr__(self, "_held", fit)
+        return fit
+
+    def mean(self, x: MorePoints) -> Outputs:
+        r"""$k(x, X)\,A^{-1} y$ at the points x (m, d): (m,) or, for several outputs, (m, k); float64.
+
+        For the NTK without noise it is the mean, over random initialisations, of the outputs of
+        infinitely wide networks trained to convergence by gradient descent on the squared error.
+
+        >>> import lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> post.mean([[2.0], [1e9]]).round(3).tolist()      # bounded, by LayerNorm
+        [1.0, 1.038]
+        """
+        fit = self._seen_with(x)
+        return fit.columns(fit.mean(fit.coefficients, fit.inputs(x)))
+
+    def variance(self, x: MorePoints) -> Values:
+        r"""$k(x, x) - k(x, X)\,A^{-1} k(X, x)$ at the points x (m, d): (m,), float64.
+
+        It is the variance of the noiseless function under the Gaussian-process prior with
+        kernel $k$. For the NTK this is not the spread of trained networks, whose prior is
+        another: that is `ensemble_variance`. Where the exact value is 0, at the data, it is 0
+        up to rounding, and never negative.
+
+        >>> import lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
+        >>> post.variance([[2.0], [0.0]]).round(3).tolist()     # none at the data
+        [0.0, 0.643]
+        """
+        fit = self._seen_with(x)
+        return fit.variance(fit.inputs(x))
+
+    def std(self, x: MorePoints) -> Values:
+        """The square root of `variance`: (m,), float64.
+
+        >>> import lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
+        >>> (post.std([[0.0]]) ** 2 - post.variance([[0.0]])).round(12).tolist()
+        [0.0]
+        """
+        variance = self.variance(x)
+        if isinstance(variance, np.ndarray):
+            return np.sqrt(variance)
+        some = (
+            variance > 0
+        )  # where it is 0 it has a kink; the mean of its slopes on both sides is 0
+        return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
+
+    def covariance(self, x: MorePoints) -> Covariance:
+        r"""$k(x, x') - k(x, X)\,A^{-1} k(X, x')$ for all pairs of the points x: (m, m), float64.
+
+        >>> import numpy as np, lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
+        >>> x = [[-1.0], [0.0], [3.0]]
+        >>> bool(np.allclose(np.diagonal(post.covariance(x)), post.variance(x)))
+        True
+        """
+        fit = self._seen_with(x)
+        return fit.covariance(fit.inputs(x))
+
+    def sample(self, key: Key, x: MorePoints, shape: int | tuple[int, ...] = ()) -> Samples:
+        r"""Functions drawn from the Gaussian process, at the points x: (\*shape, m) or
+        (\*shape, m, k), float64.
+
+        Args:
+            key: of `jax.random`, e.g. `jax.random.key(0)`; the same key gives the same functions.
+            x: points, (m, d).
+            shape: that of the set of functions, or their number; () is one function.
+
+        >>> import jax, lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
+        >>> post.sample(jax.random.key(0), [[1.0], [3.0]], (5,)).shape
+        (5, 2)
+        """
+        sizes, known = as_shape("shape", shape), as_key("key", key)
+        fit = self._seen_with(x, key)
+        points = fit.inputs(x)
+        demand_memory(math.prod(sizes), fit.targets.shape[1], "The functions", len(points))
+        root = fit.covariance_root(points)
+        mean = fit.mean(fit.coefficients, points)
+        with jax.enable_x64(True):
+            normal: Array = jax.random.normal(known, (*sizes, *mean.shape), jnp.float64)
+        if isinstance(fit, Fit):
+            normal = np.asarray(normal)
+        return fit.columns(mean + root @ normal)
+
+    def log_marginal_likelihood(self) -> float | Scalar:
+        r"""$\log p(y \mid X) = -\frac12 y^T A^{-1} y - \frac12 \log\det A - \frac n2 \log 2\pi$,
+        summed over the outputs.
+
+        >>> import math, lnkernel as lnk
+        >>> arch = lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.Dense(1, W_std=2**0.5))
+        >>> post = lnk.posterior(arch, [[1.0]], [1.0], kernel="nngp")          # A = 1
+        >>> round(post.log_marginal_likelihood() + 0.5 + math.log(2 * math.pi) / 2, 12)
+        0.0
+        """
+        fit = self._seen_with()
+        n, k = fit.targets.shape
+        volume = fit.log_determinant() + n * math.log(2 * math.pi)
+        return -0.5 * (fit.misfit() + k * volume)
+
+    def ensemble_variance(self, x: MorePoints) -> Values:
+        r"""The variance, over random initialisations, of the output at x (m, d) of infinitely wide
+        networks trained to convergence: (m,), float64; the same for every output.
+
+        A trained network is $f(x) = f_0(x) + w\,(y - f_0(X))$ with $w = \Theta(x, X) A^{-1}$, and
+        $f_0$ is Gaussian with kernel $K$, so the variance is
+
+            K(x, x) - 2 w K(X, x) + w K(X, X) w^T        (Lee et al. 2019, equation 16).
+
+        For kernel="nngp" only the last layer is trained, $w = K(x, X) A^{-1}$, and without noise
+        it is `variance`.
+
+        >>> import lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> post.ensemble_variance([[2.0], [-1.0]]).round(3).tolist()     # they agree at the data
+        [0.0, 0.96]
+        """
+        fit = self._seen_with(x)
+        return fit.ensemble_variance(fit.solve_roughly, fit.inputs(x))
+
+    def ensemble_covariance(self, x: MorePoints) -> Covariance:
+        """The covariance of those outputs for all pairs of the points x: (m, m), float64.
+
+            K(x, x') - w K(X, x') - K(x, X) w'^T + w K(X, X) w'^T
+
+        >>> import numpy as np, lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> x = [[-1.0], [0.0], [3.0]]
+        >>> bool(np.allclose(np.diagonal(post.ensemble_covariance(x)), post.ensemble_variance(x)))
+        True
+        """
+        fit = self._seen_with(x)
+        return fit.ensemble_covariance(fit.solve_roughly, fit.inputs(x))
+
+    @overload
+    def at(self, t: float) -> Stopped: ...
+
+    @overload
+    def at(self, t: Sequence[float] | np.ndarray) -> Curve: ...
+
+    def at(self, t: Times) -> Stopped | Curve:
+        r"""Networks after gradient flow for a time t, from 0 (untrained) to infinity (converged).
+
+        The loss is $\frac12\sum_i (f(x_i) - y_i)^2$, so that $\dot f = -\Theta\,(f - y)$ at the data:
+
+            mean(x) = k(x, X) A^-1 (1 - exp(-t A)) y.
+
+        For another loss rescale the time: $\frac1n\sum_i (f(x_i) - y_i)^2$ needs n/2 times as long.
+        With a list of times the results have one more axis, the first, of its length.
+
+        >>> import math, lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> post.at(1).mean([[2.0]]).round(3).tolist()
+        [0.516]
+        >>> post.at([0, 1, math.inf]).mean([[2.0]]).round(3).tolist()
+        [[0.0], [0.516], [1.0]]
+        """
+        if isinstance(t, list | tuple) or np.ndim(t):
+            times = jnp.asarray(t) if is_traced(t) else np.asarray(as_array("t", t))
+            if times.ndim != 1 or not times.size:
+                raise InputError(
+                    "t", "a time, or a list of times", f"shape {times.shape}", "Write e.g. [1, 10]"
+                )
+            return Curve(tuple(self._at(each) for each in times))
+        return self._at(t)
+
+    def _at(self, t: Any) -> Stopped:
+        if is_traced(t):
+            return self._stopped(gradient_flow(t), "at a time that is traced")
+        time = plain_number("t", t, "a time from 0 to infinity")
+        if not time >= 0:
+            raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
+        return self._stopped(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
+
+    def after(self, steps: int, learning_rate: Number) -> Stopped:
+        r"""Networks after so many steps of gradient descent on $\frac12\sum_i (f(x_i) - y_i)^2$:
+
+            mean(x) = k(x, X) A^-1 (1 - (1 - learning_rate A)^steps) y.
+
+        It converges if the learning rate is below `max_learning_rate`; otherwise this raises. For
+        the loss $\frac1n\sum_i (f(x_i) - y_i)^2$ multiply your learning rate by 2/n.
+
+        >>> import lnkernel as lnk
+        >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+        >>> post.after(1000, learning_rate=0.3).mean([[2.0]]).round(3).tolist()
+        [1.0]
+        """
+        if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 0:
+            raise InputError("steps", "an integer, at least 0", repr(steps), "Count whole steps")
+        if as_float(steps) is None:
+            came = reprlib.repr(steps)
+            raise InputError(
+                "steps", "at most 1e308 steps", came, "Infinitely many are at(math.inf)"
+            )
+        if is_traced(learning_rate):
+            return self._stopped(
+                gradient_descent(int(steps), learning_rate), f"after {steps} steps"
+            )
+        rate = plain_number("learning_rate", learning_rate, "a positive number")
+        if not 0 < rate < math.inf:
+            raise InputError(
+                "learning_rate", "a positive number", repr(learning_rate), "Descend, not ascend"
+            )
+        most = self.max_learning_rate
+        if not is_traced(most) and rate >= most:
+            raise LearningRateError(rate, float(most), len(self._fit.data.x))
+        said = f"after {steps} steps of {rate}"
+        return self._stopped(gradient_descent(int(steps), rate), said)
+
+    @property
+    def max_learning_rate(self) -> float | Scalar:
+        r"""$2/\lambda_{\max}(A)$: gradient descent on $\frac12\sum_i (f(x_i) - y_i)^2$ diverges above.
+
+        >>> import lnkernel as lnk
+        >>> arch = lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.Dense(1, W_std=2**0.5))
+        >>> lnk.posterior(arch, [[1.0]], [1.0], kernel="nngp").max_learning_rate       # A = 1
+        2.0
+        """
+        return 2 / self._seen_with().largest_eigenvalue()
+
+    def _stopped(self, chosen: Filter | None, said: str) -> Stopped:
+        return Stopped(self._seen_with(), chosen, f"{self!r} {said}")
+
+
+def _flatten(post: Posterior) -> tuple[tuple[Any, ...], Any]:
+    fit = as_traced(post._held) if isinstance(post._held, Fit) else post._held
+    structure, varying = dissect(fit.arch)
+    leaves = (varying, fit.x, fit.y, fit.noise, fit.both, fit.diagonal)
+    return leaves, (structure, fit.which, fit.one_output)
+
+
+def _unflatten(fixed: Any, leaves: Any) -> Posterior:
+    structure, which, one_output = fixed
+    varying, x, y, *rest = leaves
+    return Posterior(TracedFit(assemble(structure, varying), which, x, y, one_output, *rest))
+
+
+jax.tree_util.register_pytree_node(Posterior, _flatten, _unflatten)

@@ -1,0 +1,63 @@
+"""Compiled programs, of which only the latest are kept.
+
+A program takes some hundred memory maps and tens of megabytes, and a process may have 65,530 maps (Linux). A scan
+over architectures that kept them all would be killed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import jax
+
+from lnkernel.errors import InputError
+
+USUAL = 64
+# XLA uses half of a register of 512 bits unless told. Processors with shorter ones use what they have.
+WHOLE_REGISTERS = {"xla_cpu_prefer_vector_width": 512}
+_most = USUAL
+_kept: OrderedDict[Hashable, Any] = OrderedDict()
+_lock = Lock()
+
+
+def compiled(function: Callable[..., Any], *fixed: Hashable) -> Callable[..., Any]:
+    """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
+    as long as it is kept."""
+    key = (function, *fixed)
+    with _lock:
+        found = _kept.get(key)
+        if found is None:
+            found = _kept[key] = jax.jit(
+                partial(function, *fixed), compiler_options=WHOLE_REGISTERS
+            )
+        _kept.move_to_end(key)
+        _drop_oldest()
+    return found
+
+
+def keep_programs(most: int = USUAL) -> None:
+    """Keep the compiled programs of the latest kernels only: at most so many, 64 unless told.
+
+    A network has one for matrices of more than 10,000 pairs, and few others. What was dropped is compiled
+    again when it is needed. Programs that are inside your own `jax.jit` are not counted.
+
+    >>> import lnkernel as lnk
+    >>> lnk.keep_programs(16)      # less memory, for a scan over many architectures
+    >>> lnk.keep_programs()        # as usual
+    """
+    global _most
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise InputError("most", "a number of programs, at least 1", repr(most), "Write e.g. 16")
+    with _lock:
+        _most = most
+        _drop_oldest()
+
+
+def _drop_oldest() -> None:
+    while len(_kept) > _most:
+        _, oldest = _kept.popitem(last=False)
+        oldest.clear_cache()

@@ -1,0 +1,287 @@
+"""Modules of ordinary classes, read by following their calls: what is read, and which line is not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from flax.nnx import gelu as imported_gelu
+
+import lnkernel as lnk
+from lnkernel import Dense, LayerNorm, LeakyRelu, Node, Relu, parallel, residual, serial
+from lnkernel.finite import empirical_ntk, from_flax, network
+
+D, OUT = Dense(16), Dense(1)
+NORM = LayerNorm(1e-6, scale=True, bias=True)
+
+
+class Net(nnx.Module):
+    """Layers, and a `__call__` that is said when it is made: `call(self, x)`."""
+
+    def __init__(self, call: Callable[[Any, Any], Any]) -> None:
+        rngs = nnx.Rngs(0)
+        self.first = nnx.Linear(3, 16, rngs=rngs)
+        self.a, self.b, self.c = (nnx.Linear(16, 16, rngs=rngs) for _ in range(3))
+        self.norm = nnx.LayerNorm(16, rngs=rngs)
+        self.drop = nnx.Dropout(0.5, rngs=rngs)
+        self.several = nnx.List([nnx.Linear(16, 16, rngs=rngs) for _ in range(2)])
+        self.by_name = nnx.Dict({"one": nnx.Linear(16, 16, rngs=rngs)})
+        self.sequence = nnx.Sequential(nnx.relu, nnx.Linear(16, 16, rngs=rngs))
+        self.act = functools.partial(nnx.leaky_relu, negative_slope=0.2)
+        self.scale = nnx.Param(jnp.ones(16))
+        self.last = nnx.Linear(16, 1, rngs=rngs)
+        self.call, self.deep = call, True
+
+    def __call__(self, x: Any) -> Any:
+        return self.call(self, x)
+
+    def block(self, x: Any) -> Any:
+        return x + self.a(nnx.relu(self.norm(x)))
+
+    @property
+    def chosen(self) -> Any:
+        return self.b
+
+
+def plain(net: Any, x: Any) -> Any:
+    return net.last(nnx.relu(net.first(x)))
+
+
+def names(net: Any, x: Any) -> Any:
+    x = net.a(jax.nn.relu(net.first(x)))
+    x = net.b(imported_gelu(x, approximate=False))
+    x = net.c(jnp.tanh(x))
+    return net.last(net.act(x))
+
+
+def own_blocks(net: Any, x: Any) -> Any:
+    return net.last(net.block(net.first(x)))
+
+
+def loops(net: Any, x: Any) -> Any:
+    x = net.first(x)
+    for layer in net.several:
+        x = x + layer(nnx.relu(x))
+    if net.deep:
+        x = net.by_name["one"](helper(x))
+    return net.last(net.sequence(net.chosen(helper(x))))
+
+
+def helper(x: Any, depth: int = 1) -> Any:
+    """It calls itself."""
+    return helper(x, depth - 1) if depth else jax.nn.leaky_relu(x, 0.3)
+
+
+def sums(net: Any, x: Any) -> Any:
+    x = net.first(x)
+    x = sum([net.a(x), net.b(nnx.relu(x)), x])
+    return net.last(x)
+
+
+def nested_sums(net: Any, x: Any) -> Any:
+    x = net.first(x)
+    inner = net.a(nnx.relu(x))
+    inner = inner + net.b(nnx.relu(inner))
+    return net.last(x + net.c(nnx.relu(inner)))
+
+
+READ: list[tuple[Any, Node]] = [
+    (plain, serial(D, Relu(), OUT)),
+    (names, serial(D, Relu(), D, lnk.Gelu(), D, lnk.Tanh(), D, LeakyRelu(0.2), OUT)),
+    (own_blocks, serial(D, residual(NORM, Relu(), D), OUT)),
+    (
+        loops,
+        serial(
+            *(D, residual(Relu(), D), residual(Relu(), D), LeakyRelu(0.3), D),
+            *(LeakyRelu(0.3), D, Relu(), D, OUT),
+        ),
+    ),
+    (sums, serial(D, parallel(D, serial(Relu(), D), lnk.Identity()), OUT)),
+    (
+        nested_sums,
+        serial(D, residual(Relu(), D, residual(Relu(), D), Relu(), D), OUT),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "arch"), READ)
+def test_classes_are_read(call: Any, arch: Node) -> None:
+    assert from_flax(Net(call)) == arch
+
+
+LAYERS: dict[Any, Callable[[Net], list[nnx.Linear]]] = {
+    plain: lambda net: [net.first, net.last],
+    own_blocks: lambda net: [net.first, net.a, net.last],
+    sums: lambda net: [net.first, net.a, net.b, net.last],
+    nested_sums: lambda net: [net.first, net.a, net.b, net.c, net.last],
+}
+
+
+@pytest.mark.parametrize("call", LAYERS)
+def test_what_is_read_computes_the_same(call: Any) -> None:
+    """The architecture's twin with the module's parameters."""
+    module = Net(call)
+    twin = network(from_flax(module), 3, rngs=1, parameterization="standard")
+    theirs = [part for _, part in nnx.iter_modules(twin) if isinstance(part, nnx.Linear)]
+    theirs.sort(key=lambda part: (part.in_features != 3, part.out_features == 1))
+    for part, one in zip(theirs, LAYERS[call](module), strict=True):
+        part.kernel[...] = one.kernel[...]
+    x = np.random.default_rng(2).normal(size=(4, 3))
+    np.testing.assert_allclose(twin(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+class Sequence(nnx.Module):
+    """The same network as an `nnx.Sequential`, whose parts are those of a class."""
+
+    def __init__(self, net: Net) -> None:
+        self.first, self.last = net.first, net.last
+
+    def __call__(self, x: Any) -> Any:
+        return self.last(nnx.relu(self.first(x)))
+
+
+def test_empirical_kernels_agree() -> None:
+    net = Net(plain)
+    alone = Sequence(net)
+    sequential = nnx.Sequential(net.first, nnx.relu, net.last)
+    assert from_flax(alone) == from_flax(sequential)
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    np.testing.assert_allclose(empirical_ntk(alone, x), empirical_ntk(sequential, x), rtol=1e-5)
+
+
+def test_the_kernel_of_a_class_is_that_of_wide_networks() -> None:
+    """The mean of f(x) f(x') over starts of the class itself, beside K of what is read."""
+
+    class Wide(nnx.Module):
+        def __init__(self, rngs: nnx.Rngs) -> None:
+            self.first = nnx.Linear(3, 256, rngs=rngs)
+            self.inner = nnx.Linear(256, 256, rngs=rngs)
+            self.last = nnx.Linear(256, 64, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            x = self.first(x)
+            return self.last(nnx.relu(x + self.inner(nnx.relu(x))))
+
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    K = lnk.nngp(from_flax(Wide(nnx.Rngs(0))))(x)
+    outputs = [np.asarray(Wide(nnx.Rngs(seed))(x)) for seed in range(40)]
+    found = np.mean([f @ f.T / f.shape[1] for f in outputs], axis=0)
+    scale = np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    # 40 x 64 outputs: 1/sqrt(2560) = 0.02 of the scale by chance, and 1/256 by the width
+    assert abs((found - K) / scale).max() < 0.1
+    without = lnk.nngp(serial(Dense(256), Relu(), Dense(256), Relu(), Dense(64)))(x)
+    assert abs((found - without) / scale).max() > 0.3  # had the skip been lost
+
+
+def test_standard_deviations_in_the_order_of_the_data() -> None:
+    arch = from_flax(Sequence(Net(plain)), W_std=[1.5, 2.0])
+    assert arch == serial(Dense(16, 1.5), Relu(), Dense(1, 2.0))
+
+
+def multiplies(net: Any, x: Any) -> Any:
+    return net.last(2.0 * nnx.relu(net.first(x)))
+
+
+def uses_a_parameter(net: Any, x: Any) -> Any:
+    return net.last(net.first(x) * net.scale)
+
+
+def joins(net: Any, x: Any) -> Any:
+    return jnp.concatenate([net.first(x), net.a(x)])
+
+
+def asks_for_the_shape(net: Any, x: Any) -> Any:
+    return net.last(net.first(x).reshape(-1))
+
+
+def decides(net: Any, x: Any) -> Any:
+    return net.last(x) if x > 0 else net.first(x)
+
+
+def returns_two(net: Any, x: Any) -> Any:
+    return net.first(x), net.last(x)
+
+
+def twice(net: Any, x: Any) -> Any:
+    return net.last(nnx.relu(net.a(nnx.relu(net.a(nnx.relu(net.first(x)))))))
+
+
+def crossing(net: Any, x: Any) -> Any:
+    x = net.first(x)
+    y = net.a(nnx.relu(x))
+    z = net.b(nnx.relu(x)) + y
+    return net.last(z + net.c(nnx.relu(y)))
+
+
+def random_layer(net: Any, x: Any) -> Any:
+    return net.last(net.drop(nnx.relu(net.first(x))))
+
+
+def unknown_function(net: Any, x: Any) -> Any:
+    return net.last(nnx.celu(net.first(x)))
+
+
+def adds_a_number(net: Any, x: Any) -> Any:
+    return net.last(net.first(x) + 1.0)
+
+
+def two_arguments(net: Any, x: Any) -> Any:
+    return net.last(x, x)
+
+
+def sets(net: Any, x: Any) -> Any:
+    net.kept = x
+    return net.last(x)
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (multiplies, r"`return net.last\(2.0 \* nnx.relu.*it multiplies the data"),
+    (uses_a_parameter, r"`return net.last\(net.first\(x\) \* net.scale\)`.*it multiplies the data"),
+    (joins, r"`return jnp.concatenate.*no layer \(TypeError"),
+    (asks_for_the_shape, r"it asks for .reshape of the data"),
+    (decides, r"`return net.last\(x\) if x > 0.*it compares the data"),
+    (returns_two, "it returns a tuple, not what became of the data"),
+    (twice, r"`return net.last.*it calls self.a again"),
+    (crossing, "it adds branches that share a layer in their middle"),
+    (random_layer, r"Dropout at self.drop: it is random at every call"),
+    (unknown_function, r"`return net.last\(nnx.celu\(net.first\(x\)\)\)`, is not understood"),
+    (adds_a_number, "it adds a float to the data"),
+    (two_arguments, "it gives self.last more than the data"),
+    (sets, "it sets self.kept"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_the_line_that_is_not_understood_is_named(call: Any, message: str) -> None:
+    with pytest.raises(lnk.errors.ArchitectureError, match=message) as found:
+        from_flax(Net(call))
+    if call is not returns_two and call is not random_layer and call is not crossing:
+        first = call.__code__.co_firstlineno
+        line = int(str(found.value).partition("line ")[2].partition(" ")[0])
+        assert first < line <= first + 5
+        assert "of test_from_flax_classes.py" in str(found.value)
+
+
+def test_a_class_without_a_call_is_not_read() -> None:
+    class Empty(nnx.Module):
+        pass
+
+    with pytest.raises(
+        lnk.errors.ArchitectureError, match="Empty: this type of module is not known"
+    ):
+        from_flax(Empty())
+
+
+def test_nothing_is_left_behind() -> None:
+    """The user's functions and module are as they were."""
+    net = Net(names)
+    before = dict(names.__globals__)
+    from_flax(net)
+    assert all(names.__globals__[name] is value for name, value in before.items())
+    assert net(np.ones((1, 3))).shape == (1, 1)

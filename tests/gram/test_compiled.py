@@ -1,0 +1,150 @@
+"""Compiled programs: one for all sizes, and only the latest are kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import cases
+import jax
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.errors import InputError
+from lnkernel.evaluate.float64.expansion import expand, has_series
+from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
+from lnkernel.gram import compiled, pairs, tiled
+from lnkernel.gram.prepared import prepare
+from lnkernel.gram.program import dissect_numbers, program_for
+
+RNG = np.random.default_rng(0)
+
+
+def points(n: int, d: int) -> np.ndarray:
+    """With copies, multiples and antipodes, which are computed once more."""
+    x = RNG.normal(size=(n, d))
+    x[1], x[2], x[3] = x[0] * (1 + 1e-12), -x[0], 3 * x[0]
+    return x
+
+
+@pytest.fixture(scope="module")
+def events() -> list[str]:
+    found: list[str] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: found.append(event) if "backend_compile" in event else None
+    )
+    return found
+
+
+@pytest.mark.parametrize("norm", [None, "first"])
+def test_another_size_compiles_nothing(events: list[str], norm: str | None) -> None:
+    theta = lnk.ntk(lnk.mlp(hidden=1, norm=norm))
+    theta(points(110, 10))
+    assert events  # it would be noticed
+    events.clear()
+    for n, d in ((110, 10), (129, 10), (333, 10), (1001, 9), (150, 16)):
+        theta(points(n, d))
+        theta(points(n, d), points(n - 9, d))
+        theta.diagonal(points(n, d))
+    assert not events
+
+
+def test_another_dimension_compiles_its_products(events: list[str]) -> None:
+    theta = lnk.ntk(lnk.mlp(hidden=1))
+    theta(points(110, 50))
+    events.clear()
+    theta(points(140, 60))
+    assert len(events) == 1  # the matrix product
+    theta(points(150, 60))
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 32, 33])
+def test_dimensions_filled_up_with_zeros(d: int) -> None:
+    """The same kernel as in few pairs, which are not filled up to a tile."""
+    x, theta = points(103, d), lnk.ntk(lnk.mlp(hidden=1))
+    whole, ends = theta(x), np.sqrt(theta.diagonal(x))
+    error = np.abs(whole[:20, 90:] - theta(x[:20], x[90:])) / ends[:20, None] / ends[90:]
+    assert error.max() < 4e-15
+
+
+SERIES = {
+    "gelu": lnk.mlp(hidden=2, activation=lnk.Gelu()),
+    "erf": lnk.mlp(norm="all", activation=lnk.Erf()),
+    "silu": lnk.mlp(activation=lnk.Silu()),
+    "tanh": lnk.mlp(hidden=2, norm="first", activation=lnk.Tanh()),
+    "sin": lnk.mlp(activation=lnk.Sin(1.5, 0.4)),
+    "polynomial": lnk.mlp(activation=lnk.Polynomial((0.1, 1.0, 0.3))),
+}
+ALL = {name: case.arch for name, case in cases.architectures().items()} | SERIES
+
+
+WITH_ZERO = ["LN first", "LN after", "scale and bias", "RMS", "residual", "p0.6 LN all", *SERIES]
+
+
+@pytest.mark.parametrize(
+    ("name", "zero"), [*((name, False) for name in ALL), *((name, True) for name in WITH_ZERO)]
+)
+def test_rules_are_in_step(name: str, zero: bool) -> None:
+    """What NumPy remembers of every input is what the program asks for; it is made, but not compiled."""
+    x = points(7, 3)
+    x[4] *= 0.0 if zero else 1.0
+    arch = expand(ALL[name], x) if has_series(ALL[name]) else ALL[name]
+    program = program_for(dissect_numbers(arch), ("nngp", "ntk"), x)
+    assert program.all_live is not zero
+    with jax.enable_x64(True):
+        made = prepare(program, x, 4)
+        one = pairs.without_units(made.blocks)
+        static = program.structure, program.which, program.all_live
+        jax.eval_shape(
+            lambda *numbers: tiled._batch(*static, *numbers),
+            *(program.varying, one, one, None, made.records),
+        )
+
+
+def test_rules_out_of_step_compute_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = points(101, 5)
+    arch = lnk.serial(lnk.Dense(8), lnk.Abs(), lnk.Dense(8, b_std=0.3), lnk.Relu(), lnk.Dense(1))
+    usual = lnk.ntk(arch)(x)
+    lnk.keep_programs(1)  # forget the usual program
+    lnk.nngp(lnk.mlp())(x)
+    lnk.keep_programs()
+
+    def out_of_step(*_: object) -> None:
+        raise OutOfStepError
+
+    monkeypatch.setattr(Recalling, "once", out_of_step)
+    ends = np.sqrt(np.diagonal(usual))
+    assert (np.abs(lnk.ntk(arch)(x) - usual) / ends / ends[:, None]).max() < 4e-15
+
+
+@pytest.fixture
+def few_programs() -> Iterator[int]:
+    lnk.keep_programs(3)
+    yield 3
+    lnk.keep_programs()
+
+
+def test_programs_of_old_networks_are_dropped(few_programs: int) -> None:
+    def maps() -> int:
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    activations = (lnk.Relu(), lnk.Abs(), lnk.LeakyRelu(0.2), lnk.Identity())
+    networks = [
+        lnk.serial(lnk.Dense(8), one, lnk.Dense(8), two, lnk.Dense(1))
+        for one, two in itertools.product(activations, repeat=2)
+    ]
+    x, found = points(101, 3), []
+    for arch in networks[:10]:
+        lnk.nngp(arch)(x)
+        found.append(maps())
+    assert len(compiled._kept) == few_programs
+    assert found[-1] < found[few_programs] + 60  # of hundreds, if all were kept
+    np.testing.assert_array_equal(lnk.nngp(networks[0])(x), lnk.nngp(networks[0])(x))
+
+
+def test_how_many_must_be_a_number() -> None:
+    with pytest.raises(InputError, match=r"^most: expected a number of programs"):
+        lnk.keep_programs(0)
