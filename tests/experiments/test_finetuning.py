@@ -134,13 +134,11 @@ def test_a_tiny_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digits = Pictures(draw.random((120, 28, 28, 1), np.float32), np.repeat(np.arange(10), 12))
     monkeypatch.setattr(finetuning, "mnist", lambda: digits)
     plan = TuningPlan(
-        [0], 1, pretraining=2, points=10, tests=20, kernel_points=4, strengths=(1.0, 10.0)
+        [0], 0, pretraining=2, points=10, tests=20, kernel_points=4, strengths=(1.0, 10.0)
     )
     small = {"steps": 2, "choices": ("MLP",), "rule_steps": 2, "singles": False}
     monkeypatch.setattr(finetuning, "TuningPlan", lambda seeds: plan)
     monkeypatch.setattr(finetuning, "replace", lambda plan, **_: _replace(plan, **small))
-    monkeypatch.setattr(finetuning, "KINDS", ("MLP",))
-    monkeypatch.setattr("lnkernel.experiments.finetuning_report.KINDS", ("MLP",))
     for _ in range(2):
         page = REGISTRY["finetuning"].run(tmp_path, quick=True, progress=False).read_text()
     assert page.count("<img") == 5 and "These hold" in page

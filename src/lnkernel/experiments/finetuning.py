@@ -42,6 +42,8 @@ BATCH, RULE_RATE, RULE_STRENGTH = (
     0.01,
 )  # of the comparison of rules; λ is in units of λ_max(K)
 
+RATES = {"adam": ADAM, "batch": BATCH, "rule rate": RULE_RATE, "rule strength": RULE_STRENGTH}
+
 
 def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:
     """The experiment, as `REGISTRY["finetuning"].run` calls it."""
@@ -50,7 +52,7 @@ def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Rep
         plan = replace(
             plan,
             pretraining=100,
-            transformers=1,
+            transformers=0,
             points=30,
             tests=210,
             kernel_points=12,
@@ -58,7 +60,7 @@ def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Rep
             steps=40,
             most=1,
             choices=("MLP",),
-            rule_steps=100,
+            rule_steps=300,
             singles=False,
         )
     digits = mnist()
@@ -75,7 +77,13 @@ def compute(folder: Folder, plan: TuningPlan, digits: Pictures) -> dict[str, Any
     found: dict[str, Any] = {}
     wanted = [(kind, seed) for kind in KINDS for seed in plan.seeds_of(kind)]
     for kind, seed in folder.each(wanted, "network"):
-        settings = {**plan.settings, "kind": kind, "seed": seed, "data": fingerprint(digits.x)}
+        settings = {
+            **plan.settings,
+            **RATES,
+            "kind": kind,
+            "seed": seed,
+            "data": fingerprint(digits.x),
+        }
         make = partial(_fine_tune, kind, seed, plan, digits)
         found[f"{kind} {seed}"] = folder.piece(f"{kind}-{seed}", settings, make)
     return found

@@ -76,7 +76,7 @@ def draw_choices(
 ) -> Path:
     """Loss and accuracy of every choice of layers against its condition number at the start."""
     columns = [(measure, rule) for rule in ("adam", "descent") for measure in ("loss", "accuracy")]
-    with new_figure(folder, "choices", height=3.9) as figure:
+    with new_figure(folder, "choices", height=0.3 + 1.8 * len(pieces)) as figure:
         axes = figure.subplots(len(pieces), len(columns))
         for row, (kind, of_seeds) in zip(np.atleast_2d(axes), pieces.items(), strict=True):
             for ax, (measure, rule) in zip(row, columns, strict=True):
@@ -90,8 +90,11 @@ def draw_choices(
                 ax.set_title(f"rank correlation {mean:+.2f}\n[{low:+.2f}, {high:+.2f}]", fontsize=7)
                 name = "Adam" if rule == "adam" else "plain descent"
                 ax.set_ylabel(f"{kind}: {measure}, {name}", fontsize=7)
+                _few_ticks(ax.xaxis)
+                if measure == "loss":
+                    _few_ticks(ax.yaxis)
                 if kind == list(pieces)[-1]:
-                    ax.set_xlabel("condition number at the start")
+                    ax.set_xlabel("condition number")
     return figure_path(folder, "choices")
 
 
@@ -116,6 +119,8 @@ def draw_weyl(folder: Folder, pieces: dict[str, list[dict[str, np.ndarray]]]) ->
             ax.plot(line, line, color="0.6", lw=0.7, zorder=0)
             ax.set(xscale="log", yscale="log", xlabel=f"true {name}", ylabel=f"{side} bound")
             _frame(ax)
+            for axis in (ax.xaxis, ax.yaxis):
+                _few_ticks(axis)
         axes[0].legend()
     return figure_path(folder, "weyl")
 
@@ -159,6 +164,18 @@ def _frame(ax: Any) -> None:
     values = np.concatenate(points)
     low, high = values.min(0) / 1.5, values.max(0) * 1.5
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+
+
+def _few_ticks(axis: Any) -> None:
+    """Labels that do not run into each other where the axis is a decade or two."""
+    from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    narrow = high / max(low, 1e-300) < 100
+    axis.set_major_locator(LogLocator(subs=(1, 3) if narrow else (1,), numticks=5))
+    axis.set_minor_formatter(NullFormatter())
+    if narrow:
+        axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(9, 9)))
 
 
 def _legend(figure: Any) -> None:

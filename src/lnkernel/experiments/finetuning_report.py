@@ -8,7 +8,12 @@ import numpy as np
 
 from lnkernel.experiments import finetuning_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
-from lnkernel.experiments.finetuning_choices import condition, interval, rank_correlation
+from lnkernel.experiments.finetuning_choices import (
+    condition,
+    correlation_interval,
+    interval,
+    rank_correlation,
+)
 from lnkernel.experiments.finetuning_figures import Gaps
 from lnkernel.experiments.finetuning_plan import KINDS, RANK, TuningPlan
 from lnkernel.experiments.folder import Folder
@@ -32,7 +37,9 @@ def report_of(folder: Folder, plan: TuningPlan, found: dict[str, Any]) -> Report
         "and does its kernel tell which layers to train?",
     )
     if folder_is_quick(plan):
-        add_quick_notice(report, f"on {plan.points} digits, {len(plan.seeds)} seeds")
+        add_quick_notice(
+            report, f"on {plan.points} digits, {len(plan.seeds)} seeds, without transformers"
+        )
     _add_gaps(report, folder, gaps)
     _add_choices(report, folder, {kind: pieces[kind] for kind in plan.choices})
     _add_rules(report, folder, pieces["MLP"])
@@ -158,7 +165,7 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
                     rank_correlation(condition(_choice(one)), one[f"choice {measure}, {rule}"])
                     for one in of_seeds
                 ]
-                mean, low, high = correlations[kind, measure, rule] = interval(each)
+                mean, low, high = correlations[kind, measure, rule] = correlation_interval(each)
                 rows.append(
                     {"network": kind, "measure": measure, "trained by": rule, "seeds": len(each)}
                     | {"choices": len(of_seeds[0]["choice least"]), "rank correlation": mean}
@@ -174,7 +181,9 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
         "Scatter plots of loss and accuracy against the condition number.",
     )
     report.table(
-        rows, "Spearman's rank correlation with the condition number, mean over the seeds."
+        rows,
+        "Spearman's rank correlation with the condition number, mean over the seeds; its interval by "
+        "Student's t of Fisher's transform.",
     )
     report.heading("Weyl's bounds from the layers alone")
     inside, all_of = _weyl_counts(pieces)
@@ -183,7 +192,7 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
         for of_seeds in pieces.values()
         for one in of_seeds
     ]
-    mean, low, high = interval(between)
+    mean, low, high = correlation_interval(between)
     report.figure(
         figures.draw_weyl(folder, pieces),
         "For choices of more than one layer. On the grey line a bound would be exact.",

@@ -30,6 +30,7 @@ from lnkernel.experiments.small_networks import LeNet, mean_of_fours, relu_mlp
 from lnkernel.tangents.tangent import Tangent, tangent
 
 NETWORKS = ("MLP", "LeNet")
+PAIRS = (("MLP", "digits"), ("MLP", "CIFAR2"), ("LeNet", "digits"), ("LeNet", "CIFAR2"))
 WIDTH = 100  # of the MLP, the paper's
 DIRECTIONS = 8  # neural anisotropy directions that are shown
 
@@ -45,11 +46,16 @@ class LinearizedPlan:
     tasks: Sequence[int] = (1, 3, 10, 30, 100, 300, 1000)  # eigenfunctions, from 0
     again: Sequence[int] = (10,)  # of these tasks, and of the labels, the kernel after training
     side: int = 32  # of the pictures whose anisotropy is shown, the paper's
+    pairs: Sequence[tuple[str, str]] = PAIRS  # networks and data
 
     @property
     def settings(self) -> dict[str, Any]:
         """All of it but the seeds, for the record."""
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "seeds"}
+        own = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in ("seeds", "pairs")
+        }
         return own | {"width": WIDTH}
 
 
@@ -78,7 +84,7 @@ def conduct(
     plan = LinearizedPlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
         small = {"points": 256, "tests": 128, "epochs": 15, "tasks": (1, 10, 100), "side": 12}
-        plan = replace(plan, **small, again=())
+        plan = replace(plan, **small, again=(), pairs=PAIRS[:3])
     pictures, digits = load(cifar), mnist()
     sources = [
         Source("digits", digits, digits),
@@ -98,7 +104,8 @@ def conduct(
 def compute(folder: Folder, plan: LinearizedPlan, sources: Sequence[Source]) -> dict[str, Any]:
     """Everything for every network, source and seed, from the folder's pieces where they are."""
     found: dict[str, Any] = {}
-    wanted = [(n, source, seed) for n in NETWORKS for source in sources for seed in plan.seeds]
+    by_name = {source.name: source for source in sources}
+    wanted = [(name, by_name[data], seed) for name, data in plan.pairs for seed in plan.seeds]
     for name, source, seed in folder.each(wanted, "network"):
         data = fingerprint(source.train.x, source.test.x)
         settings = {**plan.settings, "network": name, "seed": seed, "data": data}

@@ -8,13 +8,16 @@ import numpy as np
 
 from lnkernel.experiments import linearized_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
-from lnkernel.experiments.finetuning_choices import interval, rank_correlation
+from lnkernel.experiments.finetuning_choices import (
+    correlation_interval,
+    interval,
+    rank_correlation,
+)
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.linearized import NETWORKS, LinearizedPlan
 from lnkernel.experiments.linearized_figures import Cells
 from lnkernel.experiments.report import Report
 
-SOURCES = ("digits", "CIFAR2")
 PAPER = (
     "Ortiz-Jiménez et al., What can linearized neural networks actually say about generalization? "
 )
@@ -25,8 +28,7 @@ def report_of(folder: Folder, plan: LinearizedPlan, found: dict[str, Any], origi
     """Figures and tables in the folder, and the report that shows them."""
     cells: Cells = {
         (network, data): [found[f"{network} {data} {seed}"] for seed in plan.seeds]
-        for network in NETWORKS
-        for data in SOURCES
+        for network, data in plan.pairs
     }
     report = Report(
         "What linearized networks say of networks",
@@ -69,7 +71,7 @@ def report_of(folder: Folder, plan: LinearizedPlan, found: dict[str, Any], origi
     report.figure(
         figures.draw_alignment(folder, cells),
         "Alignment with the labels of the training pictures, before and after training on them.",
-        "Alignment grows by training in every task.",
+        "Alignment against the index of the task, before and after training.",
     )
     again = [row for key, of_seeds in cells.items() for row in _again_rows(*key, of_seeds)]
     folder.write_table("retrained", again)
@@ -81,7 +83,7 @@ def report_of(folder: Folder, plan: LinearizedPlan, found: dict[str, Any], origi
     report.figure(
         figures.draw_stretch(folder, cells),
         "How long the kernel after training makes the eigenvectors of the one before (first seed).",
-        "The kernel after training is larger along the first eigenvectors.",
+        "The length of every eigenvector under both kernels.",
     )
     _add_anisotropy(report, folder, found)
     _add_setting(report, plan, cells, origin)
@@ -122,7 +124,7 @@ def _rank_row(network: str, data: str, of_seeds: list[dict[str, np.ndarray]]) ->
     row: dict[str, Any] = {"network": network, "data": data, "seeds": len(of_seeds)}
     for key, name in (("network", "of the network"), ("linear", "of the linearization")):
         each = [rank_correlation(one["tasks"][:-1], one[key][:-1]) for one in of_seeds]
-        mean, low, high = interval(each)
+        mean, low, high = correlation_interval(each)
         row |= {name: mean, f"{name}, 95 % from": low, f"{name}, to": high}
     return row
 
@@ -161,7 +163,7 @@ def _add_anisotropy(report: Report, folder: Folder, found: dict[str, Any]) -> No
         figures.draw_anisotropy(folder, {name: found[f"{name} anisotropy"] for name in NETWORKS}),
         "`tangent(network).anisotropy(x0)` at the input 0: the directions of the input along which the "
         "gradient in the parameters changes most, and how much it does along each.",
-        "Those of the LeNet are waves; those of the MLP have no structure.",
+        "Pictures of the first directions of both networks, and the values of all.",
     )
 
 
