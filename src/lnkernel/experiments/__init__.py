@@ -26,6 +26,12 @@ REGISTRY: dict[str, Experiment] = {
                 "images": "a folder of UTKFace's images, to make features of",
             },
         ),
+        Experiment("finetuning", "Fine-tuning beside the network that is linearized at its start"),
+        Experiment(
+            "linearized",
+            "Networks and their linearizations on the eigenfunctions of their kernel",
+            {"cifar": "a .npz with train_images, train_labels, test_images and test_labels"},
+        ),
         Experiment(
             "laplace",
             "Honest probabilities: Laplace's approximation, exact and by ELLA",

@@ -9,6 +9,7 @@ from lnkernel.finite.empirical.features import empirical_nngp, empirical_nngp_ov
 from lnkernel.finite.empirical.over_seeds import empirical_ntk_over_seeds
 from lnkernel.finite.empirical.tangent import empirical_ntk, empirical_ntk_diagonal
 from lnkernel.finite.lora import add_lora
+from lnkernel.finite.pull import pull_to_start
 from lnkernel.finite.reading.module import from_flax
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.finite.training.train import Training, train
@@ -29,6 +30,7 @@ __all__ = [
     "empirical_ntk_over_seeds",
     "from_flax",
     "network",
+    "pull_to_start",
     "train",
     "train_ensemble",
 ]
