@@ -3,9 +3,9 @@
 The claims: the 20 largest eigenvalues of the kernel of a network with a million parameters on 5,000
 inputs, by products alone (`t.spectrum(x, 20, method="lanczos")`), agree with those of the dense matrix
 and take less memory than it does by `torch.func` and scipy; and `t.gram` takes no longer and no more
-memory than `lnk.finite.empirical_ntk`, which it is the implementation of, by way of a `Tangent`.
+memory than `lnk.finite.empirical_ntk`, of this version and, with `--former`, of an earlier one.
 
-    python -m benchmarks.tangent [--quick] [--json out/tangent.json]
+    python -m benchmarks.tangent [--quick] [--former SRC] [--json out/tangent.json]
 
 Memory is that of fresh processes, beyond a small call. PyTorch runs in an environment of its own
 (`benchmarks/peers/`); its Jacobian of all inputs at once would take 40 GB, so it gets tiles.
@@ -14,6 +14,7 @@ Memory is that of fresh processes, beyond a small call. PyTorch runs in an envir
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,38 +122,44 @@ def spectra(case: Case) -> tuple[dict[str, Any], dict[str, bool]]:
     return found, checks
 
 
-def grams(width: int, n: int, rounds: int) -> tuple[dict[str, Any], dict[str, bool]]:
-    """`t.gram` beside `empirical_ntk`, in turns."""
-    net, x = network(width), points(n)
-    t = lnk.tangent(net)
-    calls = {
-        "t.gram": lambda: seconds(lambda: t.gram(x, outputs="mean")),
-        "empirical_ntk": lambda: seconds(lambda: lnk.finite.empirical_ntk(net, x)),
-    }
-    in_turns(*calls.values(), rounds=1)
-    times = dict(zip(calls, in_turns(*calls.values(), rounds=rounds), strict=True))
-    prepared = (
-        "import lnkernel as lnk\nfrom benchmarks.tangent import FEW, network, points\n"
-        f"net, x = network({width}), points({n})\nt = lnk.tangent(net)\n"
-    )
-    bytes_ = {
-        "t.gram": peak(prepared + "t.gram(x[:FEW])", "k = t.gram(x)")[0],
-        "empirical_ntk": peak(
-            prepared + "lnk.finite.empirical_ntk(net, x[:FEW])",
-            "k = lnk.finite.empirical_ntk(net, x)",
-        )[0],
-    }
+def grams(
+    width: int, n: int, rounds: int, former: Path | None
+) -> tuple[dict[str, Any], dict[str, bool]]:
+    """`t.gram` beside `empirical_ntk`, ours and perhaps that of a former version, each in processes
+    of its own, in turns."""
+    calls = {"t.gram": ("t = lnk.tangent(net)", "t.gram({})", None)}
+    calls |= {"empirical_ntk": ("", "lnk.finite.empirical_ntk(net, {})", None)}
+    if former is not None:
+        calls |= {"former empirical_ntk": ("", "lnk.finite.empirical_ntk(net, {})", former)}
+
+    def prepared(made: str, source: Path | None) -> str:
+        earlier = "" if source is None else f"import sys\nsys.path.insert(0, {str(source)!r})\n"
+        return (
+            f"{earlier}import lnkernel as lnk\nfrom benchmarks.tangent import FEW, network, points\n"
+            f"net, x = network({width}), points({n})\n{made}\n"
+        )
+
+    def time_of(made: str, call: str, source: Path | None) -> float:
+        """Of a call after two that compile and warm up."""
+        warm = "\n".join([call.format("x")] * 2)
+        return peak(prepared(made, source) + warm, f"k = {call.format('x')}")[1]
+
+    times = in_turns(*(partial(time_of, *each) for each in calls.values()), rounds=rounds)
+    found = {}
     print(f"\nthe kernel, width {width}, {n:,} inputs")
-    for name, took in times.items():
-        print(f"{name:14} {took:8.3f} s {_megabytes(bytes_[name]):>9}")
-    one, other = bytes_.values()
-    checks = {
-        "t.gram no slower than empirical_ntk": times["t.gram"] <= NO_WORSE * times["empirical_ntk"],
-        "t.gram no larger than empirical_ntk": one is None
-        or other is None
-        or one <= NO_WORSE * other,
-    }
-    return {name: {"seconds": times[name], "bytes": bytes_[name]} for name in times}, checks
+    for (name, (made, call, source)), took in zip(calls.items(), times, strict=True):
+        small = prepared(made, source) + call.format("x[:FEW]")
+        memory = peak(small, f"k = {call.format('x')}")[0]
+        found[name] = {"seconds": took, "bytes": memory}
+        print(f"{name:21} {took:8.3f} s {_megabytes(memory):>9}")
+    checks = {}
+    for name in list(calls)[1:]:
+        ours, other = found["t.gram"], found[name]
+        checks[f"t.gram no slower than {name}"] = ours["seconds"] <= NO_WORSE * other["seconds"]
+        known = None not in (ours["bytes"], other["bytes"])
+        larger = known and ours["bytes"] > NO_WORSE * other["bytes"]
+        checks[f"t.gram no larger than {name}"] = not larger
+    return found, checks
 
 
 def _megabytes(number: int | None) -> str:
@@ -162,10 +169,14 @@ def _megabytes(number: int | None) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument(
+        "--former", type=Path, help="folder of an earlier version's source, to be measured too"
+    )
     parser.add_argument("--json", type=Path, default=Path("out/tangent.json"))
     options = parser.parse_args(arguments)
     case = Case(64, 200, 50) if options.quick else Case(965, 5000, 100)
-    kernel, checks = grams(*((64, 200, 1) if options.quick else (512, 1000, 5)))
+    sizes = (64, 200, 1) if options.quick else (512, 1000, 5)
+    kernel, checks = grams(*sizes, options.former)
     spectrum, more = spectra(case)
     if options.quick:  # sizes at which memory and time say nothing
         checks, more = {}, {name: holds for name, holds in more.items() if "agree" in name}
