@@ -233,7 +233,7 @@ kernel. Call model.eval() first.
             f"{model} is in training mode: {changed}, so that its output is not a function of one "
             f"input (BatchNorm, Dropout), and it has no tangent kernel. {remedy}."
         )
-        self.model, self.changed = model, changed
+        self.model, self.changed, self.remedy = model, changed, remedy
 
 
 class KernelOverflowError(LnkernelError, OverflowError):

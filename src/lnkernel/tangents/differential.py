@@ -4,7 +4,7 @@ the kernel $K = J J^T$."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,7 +99,7 @@ class Differential:
                 "a call inside of one of them",
                 "Call it outside of them: the work is done in tiles, by compiled programs",
             )
-        with jax.enable_x64(self.dtype == np.float64):
+        with self._precision():
             given = [in_precision(name, x, self.dtype) for name, x in inputs]
             sizes = [
                 count_outputs(function, name, x) for (name, _), x in zip(inputs, given, strict=True)
@@ -108,6 +108,10 @@ class Differential:
             if self._model.joint is not None:
                 check_each_on_its_own(self._model.joint, opened, given[0])
             yield opened, given
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """The scope in which JAX has the precision of the parameters."""
+        return jax.enable_x64(self.dtype == np.float64)
 
     # ------------------------------------------------------------ products
 
@@ -162,9 +166,11 @@ class Differential:
         """
         tiled.one_of("outputs", outputs, tiled.OUTPUTS)
 
+        with self.open(("x", x)) as (function, (points,)):
+            apply = products.matvec(function, points, self.batch_size)
+
         def times(v: PerInput) -> PerInput:
-            with self.open(("x", x)) as (function, (points,)):
-                apply = products.matvec(function, points, self.batch_size)
+            with self._precision():
                 if outputs == "full" or function.outputs == 1:
                     made = apply(as_rows("v", v, len(points), function.outputs))
                     return made.reshape(np.shape(v))

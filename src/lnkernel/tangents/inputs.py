@@ -42,6 +42,8 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
     """The number of the network's outputs for such inputs."""
     try:
         made = evaluate.eval_shape(function, x[:1])
+    except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
+        raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
     except (TypeError, ValueError) as problem:
         raise InputError(
             name,
