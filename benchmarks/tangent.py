@@ -165,7 +165,7 @@ def grams(
         return peak(prepared(made, source) + warm, f"k = {call.format('x')}")[1]
 
     times = in_turns(*(partial(time_of, *each) for each in calls.values()), rounds=rounds)
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     print(f"\nthe kernel, width {width}, {n:,} inputs")
     for (name, (made, call, source)), took in zip(calls.items(), times, strict=True):
         small = prepared(made, source) + call.format("x[:FEW]")
