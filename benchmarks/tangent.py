@@ -147,6 +147,7 @@ def grams(
 ) -> tuple[dict[str, Any], dict[str, bool]]:
     """`t.gram` beside `empirical_ntk`, ours and perhaps that of a former version, each in processes
     of its own, in turns."""
+    calls: dict[str, tuple[str, str, Path | None]]
     calls = {"t.gram": ("t = lnk.tangent(net)", "t.gram({})", None)}
     calls |= {"empirical_ntk": ("", "lnk.finite.empirical_ntk(net, {})", None)}
     if former is not None:
