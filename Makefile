@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram first-number posterior tightness width growth training bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -63,6 +63,9 @@ growth: setup  ## how Θ̂(x, x) of finite networks grows with |x|, by activatio
 
 training: setup  ## speed of training an ensemble beside PyTorch
 	$(BIN)/python -m benchmarks.training
+
+tangent: setup  ## spectrum of a network with a million parameters without its Jacobian, beside torch.func
+	$(BIN)/python -m benchmarks.tangent
 
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)

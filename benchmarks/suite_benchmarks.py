@@ -72,6 +72,14 @@ BENCHMARKS = (
         "training.json",
     ),
     Benchmark(
+        "tangent",
+        "eigenvalues of a large network's kernel come from products alone, in little memory",
+        "tangent",
+        ("--json", "{out}/tangent.json"),
+        ("--quick",),
+        "tangent.json",
+    ),
+    Benchmark(
         "width",
         "the tangent kernel of finite networks tends to Θ, at the rate that theory says",
         "width",

@@ -64,7 +64,7 @@ def arrays(case: Case, given: Problem) -> dict[str, Any]:
     chosen, outputs = draw_rows(given.y, case.subsample or 1, CLASSES, seed=0)
     found: dict[str, Any] = {"x": given.x, "y": given.y, "x2": given.x2}
     found |= {"chosen": chosen, "outputs": outputs}
-    dense = [layer for layer in given.net.layers if isinstance(layer, nnx.Linear)]
+    dense: list[Any] = [layer for layer in given.net.layers if isinstance(layer, nnx.Linear)]
     for i, layer in enumerate(dense):
         assert layer.bias is not None  # each was made with one
         found |= {f"W{i}": np.asarray(layer.kernel[...]), f"b{i}": np.asarray(layer.bias[...])}

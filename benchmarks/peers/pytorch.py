@@ -43,6 +43,10 @@ class TorchNTK(Peer):
         """Seconds of one evaluation of the kernel."""
         return float(self.ask("time", way=way)["seconds"])
 
+    def time_tiles(self, tile: int) -> float:
+        """Seconds of one evaluation by the Jacobians of so many inputs at a time."""
+        return float(self.ask("time_tiles", tile=tile)["seconds"])
+
     def kernel(self) -> np.ndarray:
         """The kernel as it was evaluated last."""
         self.ask("save", npz=self.path("ntk.npz"))

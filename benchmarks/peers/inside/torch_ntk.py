@@ -4,16 +4,18 @@ As a server (`protocol.py`):
 
     {"op": "load", "npz": path, "threads": 2}   ->  {}
     {"op": "time", "way": "jacobian"}           ->  {"seconds": seconds}
+    {"op": "time_tiles", "tile": 100}           ->  {"seconds": seconds}
     {"op": "save", "npz": path}                 ->  {}
     {"op": "versions"}                          ->  {library: version}
 
 The file holds `x` (n, d), perhaps `x2` (m, d), and the parameters `W0` (d, width), `b0` (width,),
 `W1`, ... with the numbers `W_std` and `b_std` of all layers: Dense in NTK parametrisation,
-LayerNorm without parameters behind the first, ReLU between them.
+LayerNorm without parameters behind the first (unless `norm` is there and false), ReLU between them.
 
 The ways are the two that PyTorch's own tutorial on neural tangent kernels has: "jacobian"
 contracts the Jacobians, `vmap(jacrev(f))`, and "vector" takes `jvp` of `f` along what `vjp` gives,
-pair by pair. `save` writes `ntk` as either gave it last.
+pair by pair. `time_tiles` is "jacobian" with so many inputs at a time, whose Jacobians fit. `save`
+writes `ntk` as it was made last.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ Parameters = dict[str, torch.Tensor]
 class Network:
     """The function of parameters and one input, and its tangent kernel in two ways."""
 
-    def __init__(self, W_std: float, b_std: float, depth: int) -> None:
-        self._W_std, self._b_std, self._depth = W_std, b_std, depth
+    def __init__(self, W_std: float, b_std: float, depth: int, norm: bool) -> None:
+        self._W_std, self._b_std, self._depth, self._norm = W_std, b_std, depth, norm
 
     def __call__(self, parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
         for i in range(self._depth):
             W, b = parameters[f"W{i}"], parameters[f"b{i}"]
             x = self._W_std / W.shape[0] ** 0.5 * (x @ W) + self._b_std * b
-            if i == 0:
+            if i == 0 and self._norm:
                 x = torch.nn.functional.layer_norm(x, x.shape[-1:], eps=0.0)
             if i < self._depth - 1:
                 x = torch.relu(x)
@@ -69,14 +71,29 @@ class Server:
         self._x = given.pop("x")
         self._x2 = given.pop("x2", self._x)
         W_std, b_std = float(given.pop("W_std")), float(given.pop("b_std"))
+        norm = bool(given.pop("norm", True))
         self._parameters = given
-        self._network = Network(W_std, b_std, len(given) // 2)
+        self._network = Network(W_std, b_std, len(given) // 2, norm)
         return {}
 
     def time(self, way: str) -> dict[str, Any]:
         start = time.perf_counter()
         with torch.no_grad():
             self._ntk = getattr(self._network, way)(self._parameters, self._x, self._x2)
+        return {"seconds": time.perf_counter() - start}
+
+    def time_tiles(self, tile: int) -> dict[str, Any]:
+        """Every pair of tiles once; of a symmetric matrix, as this is, those above the diagonal."""
+        start, parts = time.perf_counter(), self._x.split(tile)
+        n = len(self._x)
+        self._ntk = torch.empty(n, n, dtype=self._x.dtype)
+        with torch.no_grad():
+            for i, one in enumerate(parts):
+                for j, other in enumerate(parts[i:], i):
+                    rows, columns = (slice(at * tile, at * tile + tile) for at in (i, j))
+                    made = self._network.jacobian(self._parameters, one, other)
+                    self._ntk[rows, columns] = made
+                    self._ntk[columns, rows] = made.T
         return {"seconds": time.perf_counter() - start}
 
     def save(self, npz: str) -> dict[str, Any]:
@@ -86,7 +103,7 @@ class Server:
 
 if __name__ == "__main__":
     server = Server()
-    operations = {name: getattr(server, name) for name in ("load", "time", "save")}
+    operations = {name: getattr(server, name) for name in ("load", "time", "time_tiles", "save")}
     protocol.serve(
         operations | {"versions": lambda: {"torch": torch.__version__, "numpy": np.__version__}}
     )

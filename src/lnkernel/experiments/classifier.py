@@ -45,24 +45,34 @@ def make_mlp(shape: tuple[int, ...], classes: int, rngs: nnx.Rngs) -> nnx.Sequen
 
 
 def make_cnn(shape: tuple[int, ...], classes: int, rngs: nnx.Rngs) -> nnx.Sequential:
-    """Three convolutions with stride 2 of 16, 32 and 64 channels, then a dense layer.
+    """Three convolutions of 32, 64 and 128 channels over patches that do not overlap, of 4 × 4, 2 × 2
+    and 2 × 2 pixels, then a dense layer: 47,850 parameters for CIFAR-10.
+
+    Such a convolution is a dense layer on patches, whose derivatives for single inputs are products
+    of matrices.
 
     >>> net = make_cnn((32, 32, 3), 10, nnx.Rngs(0))
     >>> net(jnp.zeros((5, 32, 32, 3))).shape
     (5, 10)
     """
-    convolution = partial(nnx.Conv, strides=(2, 2), padding="SAME", rngs=rngs)
-    pixels = -(-shape[0] // 8) * -(-shape[1] // 8)
-    return nnx.Sequential(
-        convolution(shape[2], 16, (5, 5)),
-        nnx.relu,
-        convolution(16, 32, (3, 3)),
-        nnx.relu,
-        convolution(32, 64, (3, 3)),
-        nnx.relu,
-        flatten,
-        nnx.Linear(64 * pixels, classes, rngs=rngs),
-    )
+    layers: list[Any] = []
+    side, channels = shape[0], shape[2]
+    for size, width in ((4, 32), (2, 64), (2, 128)):
+        layers += [partial(cut_patches, size=size)]
+        layers += [nnx.Linear(size**2 * channels, width, rngs=rngs), nnx.relu]
+        side, channels = side // size, width
+    return nnx.Sequential(*layers, flatten, nnx.Linear(side**2 * channels, classes, rngs=rngs))
+
+
+def cut_patches(x: jax.Array, size: int) -> jax.Array:
+    """Pixels of patches as channels: (n, height, width, c) to (n, height/size, width/size, size² c).
+
+    >>> cut_patches(jnp.arange(4.0).reshape(1, 2, 2, 1), size=2).ravel()
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    n, height, width, c = x.shape
+    cut = x.reshape(n, height // size, size, width // size, size, c)
+    return cut.transpose(0, 1, 3, 2, 4, 5).reshape(n, height // size, width // size, -1)
 
 
 def flatten(x: jax.Array) -> jax.Array:
@@ -79,8 +89,8 @@ def train_classifier(
 ) -> float:
     """Train the network in place, in one compiled program; the loss of the last epoch, its mean.
 
-    >>> x = np.concatenate([np.zeros((20, 8, 8, 1)), np.ones((20, 8, 8, 1))]).astype(np.float32)
-    >>> net = make_cnn((8, 8, 1), 2, nnx.Rngs(0))
+    >>> x = np.concatenate([np.zeros((20, 16, 16, 1)), np.ones((20, 16, 16, 1))]).astype(np.float32)
+    >>> net = make_cnn((16, 16, 1), 2, nnx.Rngs(0))
     >>> loss = train_classifier(net, x, np.repeat([0, 1], 20), Recipe(20, 0.01, batch=20), seed=0)
     >>> loss < 0.05
     True

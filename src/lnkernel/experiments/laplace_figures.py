@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from lnkernel.experiments.domains import summary
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.laplace_scores import SCORES, Results, interval, label
+from lnkernel.experiments.laplace_scores import SCORES, Results, label
 from lnkernel.experiments.laplace_task import RANK
 from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, SCALED, STOPPED, ella
 
@@ -18,6 +19,7 @@ from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, SCALED, STO
 COLOURS = {MAP: "#d55e00", SCALED: "#e69f00", EXACT: "#009e73", EVIDENCE: "#cc79a7"}
 STYLES = {MAP: "-", SCALED: "--", EXACT: "-.", EVIDENCE: ":"}
 BLUE, BLACK = "#0072b2", "#000000"
+RARE = 0.01  # share of the predictions below which a bin says nothing about their accuracy
 
 
 def draw_scores(folder: Folder, results: Sequence[Results]) -> Path:
@@ -41,14 +43,14 @@ def _against_rank(ax: Any, found: Results, score: str) -> None:
     ranks = found.task.ranks
     for method in (MAP, SCALED, EXACT, EVIDENCE):
         if method in found.methods:
-            mean, half = interval(found.scores(method, score))
+            mean, half = summary(found.scores(method, score))
             ax.axhline(mean, color=COLOURS[method], ls=STYLES[method])
             if half is not None:
                 ax.axhspan(mean - half, mean + half, color=COLOURS[method], alpha=0.1, lw=0)
-    pairs = [interval(found.scores(ella(rank), score)) for rank in ranks]
+    pairs = [summary(found.scores(ella(rank), score)) for rank in ranks]
     means, halves = np.array([(mean, half or 0.0) for mean, half in pairs]).T
     ax.errorbar(ranks, means, halves, color=BLUE, marker="o", ms=3, capsize=2)
-    mean, half = interval(found.scores(STOPPED, score))
+    mean, half = summary(found.scores(STOPPED, score))
     ax.errorbar([RANK * 1.08], [mean], [half or 0.0], color=BLACK, marker="D", ms=3, capsize=2)
     ax.set_xscale("log")
     ax.set_xticks(ranks, [str(rank) for rank in ranks])
@@ -80,8 +82,8 @@ def draw_stopping(folder: Folder, results: Sequence[Results]) -> Path:
                 ax.plot(trial["checks"], losses, ls, color=BLUE, label=name)
                 least = int(np.argmin(losses))
                 ax.plot(trial["checks"][least], losses[least], "D", color=BLACK, ms=4)
-            low, high = trial["losses"].min(), np.median(trial["losses"])
-            ax.set_ylim(low - 0.25 * (high - low), high + 3 * (high - low))
+            low, high = trial["losses"].min(), trial["losses"][:, len(trial["checks"]) // 3 :].max()
+            ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
             ax.set(title=found.task.title, xlabel="training inputs taken in")
         panels[0].set_ylabel("NLL on validation data")
         panels[0].legend(title="prior precision")
@@ -98,8 +100,14 @@ def draw_reliability(folder: Folder, results: Sequence[Results]) -> Path:
             ax.plot([0, 1], [0, 1], color="0.6", lw=0.8)
             for method, colour in ((MAP, COLOURS[MAP]), (ella(RANK), BLUE)):
                 got = found.reliability(method)
+                known = got.share >= RARE
                 ax.plot(
-                    got.confidence, got.accuracy, "o-", ms=2.5, color=colour, label=label(method)
+                    got.confidence[known],
+                    got.accuracy[known],
+                    "o-",
+                    ms=2.5,
+                    color=colour,
+                    label=label(method),
                 )
                 edges = np.linspace(0, 1, len(got.share) + 1)
                 below.stairs(got.share, edges, color=colour)

@@ -8,8 +8,9 @@ import numpy as np
 
 from lnkernel.experiments import laplace_figures as figures
 from lnkernel.experiments.calibration import BINS
+from lnkernel.experiments.domains import summary
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.laplace_scores import SCORES, Results, interval
+from lnkernel.experiments.laplace_scores import SCORES, Results
 from lnkernel.experiments.laplace_task import RANK, SAMPLES, WEAK
 from lnkernel.experiments.laplace_trial import EXACT, MAP, SCALED, ella
 from lnkernel.experiments.report import Report
@@ -34,15 +35,15 @@ def report_of(folder: Folder, results: Sequence[Results], missing: str = "") -> 
     report.figure(
         figures.draw_scores(folder, results),
         f"Test scores of ELLA against its rank, and of the other methods as lines: means over {many} "
-        "networks with 95 % confidence intervals (bars and bands). NLL and ECE are better the smaller.",
+        "networks with their standard errors (bars and bands). NLL and ECE are better the smaller.",
         "A column of panels for each data set: NLL, ECE and accuracy against the rank.",
     )
     rows = [row for found in results for row in found.rows()]
     folder.write_table("table", rows)
     report.table(
         [_shorten(row) for row in rows],
-        f"Means ± half the 95 % confidence interval over {many} networks, by Student's t "
-        f"(`table.csv`). ECE has {BINS} bins. τ is the prior precision.",
+        f"Means ± standard errors over {many} networks (`table.csv`). ECE has {BINS} bins. τ is the "
+        "prior precision.",
     )
     for found in results:
         report.paragraph(_compare(found))
@@ -50,7 +51,8 @@ def report_of(folder: Folder, results: Sequence[Results], missing: str = "") -> 
     report.figure(
         figures.draw_reliability(folder, results),
         "Above: how often predictions of a confidence are right; on the diagonal they are as sure as "
-        "they may be. Below: the share of the predictions of each confidence. All networks together.",
+        "they may be (bins with a hundredth of the predictions or more). Below: the share of the "
+        "predictions of each confidence. All networks together.",
         "Accuracy against confidence for MAP and ELLA, and histograms of the confidence.",
     )
     report.heading("Early stopping")
@@ -92,10 +94,10 @@ def _compare(found: Results) -> str:
     for method, name in ((ella(RANK), f"ELLA of rank {RANK}"), (EXACT, "the exact one")):
         if method in found.methods:
             gain = found.scores(MAP, "NLL") - found.scores(method, "NLL")
-            mean, half = interval(gain)
+            mean, half = summary(gain)
             spread = "" if half is None else f" ± {half:.3f}"
             said.append(f"{name} has an NLL lower than MAP's by {mean:.3f}{spread}")
-    gain, half = interval(found.scores(SCALED, "NLL") - found.scores(ella(RANK), "NLL"))
+    gain, half = summary(found.scores(SCALED, "NLL") - found.scores(ella(RANK), "NLL"))
     spread = "" if half is None else f" ± {half:.3f}"
     said.append(f"and ELLA than MAP with one temperature by {gain:.3f}{spread}")
     return f"{found.task.title}: {', '.join(said)}, network by network."

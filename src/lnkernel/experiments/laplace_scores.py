@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from lnkernel.experiments.calibration import Reliability, accuracy, ece, nll, reliability
+from lnkernel.experiments.domains import summary
 from lnkernel.experiments.laplace_task import RANK, Task
 from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, SCALED, STOPPED, ella
 
@@ -51,12 +51,12 @@ class Results:
         return reliability(p, np.concatenate([trial["label"] for trial in self.trials]))
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table: mean and half-width of the 95 % confidence interval over the seeds."""
+        """The table: mean and standard error over the seeds."""
         made = []
         for method in self.methods:
             row: dict[str, Any] = {"data": self.task.title, "method": label(method)}
             for score in SCORES:
-                row[score], row[f"± ({score})"] = interval(self.scores(method, score))
+                row[score], row[f"± ({score})"] = summary(self.scores(method, score))
             known = f"tau {method}" in self.trials[0]
             row["τ, median"] = float(np.median(self.numbers(f"tau {method}"))) if known else None
             made.append(row)
@@ -70,17 +70,3 @@ def label(method: str) -> str:
     ('ELLA, rank 5', 'MAP')
     """
     return LABELS.get(method, method.replace("ella ", "ELLA, rank "))
-
-
-def interval(values: np.ndarray) -> tuple[float, float | None]:
-    """The mean, and the half-width of its 95 % confidence interval by Student's t.
-
-    >>> mean, half = interval(np.array([1.0, 3.0]))
-    >>> mean, round(half, 3)                               # 12.706 times the standard error, 1
-    (2.0, 12.706)
-    """
-    many = len(values)
-    if many < 2:
-        return float(values.mean()), None
-    error = float(values.std(ddof=1)) / many**0.5
-    return float(values.mean()), float(scipy.stats.t.ppf(0.975, many - 1)) * error

@@ -87,7 +87,7 @@ def draw_parts(task: Task, seed: int) -> Parts:
     True
     """
     mixed, first = task.known.shuffle(seed), task.train + task.validation
-    rest = mixed.take(slice(first, None)) if task.unseen is None else task.unseen
+    rest = mixed.take(slice(first, None)) if task.unseen is None else task.unseen.shuffle(seed)
     return Parts(
         mixed.take(slice(task.train)),
         mixed.take(slice(task.train, first)),

@@ -65,7 +65,8 @@ def _moments_of_many(layer: Elementwise, longest: float, length: np.ndarray) -> 
 def dual_of_equals(
     num: Float64, layer: Elementwise, cov: Covariance, longest: float | None = None
 ) -> Dual | None:
-    """The dual where both inputs are one and the same, mostly up to the `longest`; None where the moments are not known."""
+    """The dual where both inputs are one and the same, mostly up to the `longest`; None where the moments are
+    not known."""
     rule = moments_rule(layer)
     if rule is None:
         return None
