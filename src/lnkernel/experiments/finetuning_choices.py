@@ -133,7 +133,7 @@ def _train(
     return jax.vmap(one)(masks, rates)
 
 
-def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+def rank_correlation(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """Spearman's, of two lists; infinite values are the largest.
 
     >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0])

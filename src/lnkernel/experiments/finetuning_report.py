@@ -67,7 +67,7 @@ def _add_gaps(report: Report, folder: Folder, gaps: dict[str, Gaps]) -> None:
         "Gaps fall with the strength, below their bounds.",
     )
     report.paragraph(_holds(gaps))
-    columns = ("network", "trained", "slope", "95 % from", "to")
+    columns: tuple[str, ...] = ("network", "trained", "slope", "95 % from", "to")
     report.table(
         [{name: row[name] for name in columns} for row in slopes],
         "The power of λ with which the distance |θ* − θ̄| falls between the two largest strengths; "
@@ -157,7 +157,8 @@ def _slope_rows(kind: str, found: Gaps) -> list[dict[str, Any]]:
 
 
 def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
-    correlations, rows = {}, []
+    correlations: dict[tuple[str, str, str], tuple[float, float, float]] = {}
+    rows: list[dict[str, Any]] = []
     for kind, of_seeds in pieces.items():
         for measure in ("loss", "accuracy"):
             for rule in ("adam", "descent"):
@@ -166,11 +167,10 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
                     for one in of_seeds
                 ]
                 mean, low, high = correlations[kind, measure, rule] = correlation_interval(each)
-                rows.append(
-                    {"network": kind, "measure": measure, "trained by": rule, "seeds": len(each)}
-                    | {"choices": len(of_seeds[0]["choice least"]), "rank correlation": mean}
-                    | {"95 % from": _number(low), "to": _number(high)}
-                )
+                row: dict[str, Any] = {"network": kind, "measure": measure, "trained by": rule}
+                row |= {"seeds": len(each), "choices": len(of_seeds[0]["choice least"])}
+                row |= {"rank correlation": mean, "95 % from": _number(low), "to": _number(high)}
+                rows.append(row)
     folder.write_table("correlations", rows)
     report.heading("Which layers: the condition number at the start")
     report.figure(

@@ -51,7 +51,7 @@ def report_of(folder: Folder, plan: LinearizedPlan, found: dict[str, Any], origi
         ranks,
         "Rank correlation of the index with the test accuracy: −1 if it falls from task to task.",
     )
-    columns = (
+    columns: tuple[str, ...] = (
         "network",
         "data",
         "task",
