@@ -145,6 +145,21 @@ def test_programs_of_old_networks_are_dropped(few_programs: int) -> None:
     np.testing.assert_array_equal(lnk.nngp(networks[0])(x), lnk.nngp(networks[0])(x))
 
 
+def test_gradients_of_old_networks_are_dropped() -> None:
+    """Each takes some 180 memory maps, of which those of the latest network alone stay."""
+
+    def maps_behind_gradient(activation: lnk.Node) -> int:
+        kernel = lnk.nngp(lnk.serial(lnk.Dense(8), activation, lnk.Dense(1)))
+        jax.grad(lambda v: kernel(v[None], np.ones((1, 3)))[0, 0])(np.arange(3.0))
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    lnk.keep_programs(1)
+    with jax.enable_x64(True):
+        first, *_, last = map(maps_behind_gradient, (lnk.Relu(), lnk.Abs(), lnk.LeakyRelu(0.2)))
+    lnk.keep_programs()
+    assert last < first + 120
+
+
 def test_how_many_must_be_a_number() -> None:
     with pytest.raises(InputError, match=r"^most: expected a number of programs"):
         lnk.keep_programs(0)

@@ -45,7 +45,8 @@ def keep_programs(most: int = USUAL) -> None:
     """Keep the compiled programs of the latest kernels only: at most so many, 64 unless told.
 
     A network has one for matrices of more than 10,000 pairs, and few others. What was dropped is compiled
-    again when it is needed. Programs that are inside your own `jax.jit` are not counted.
+    again when it is needed. The programs of `jax.grad` and `jax.vmap` of a kernel count too, and are dropped with
+    it; those inside your own `jax.jit` belong to that function, and JAX drops them when it is gone.
 
     >>> import lnkernel as lnk
     >>> lnk.keep_programs(16)      # less memory, for a scan over many architectures
