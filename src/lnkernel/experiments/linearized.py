@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,14 @@ from lnkernel.datasets import cifar as load
 from lnkernel.datasets import mnist
 from lnkernel.datasets.pictures import Pictures
 from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
+from lnkernel.experiments.linearized_plan import (
+    DIRECTIONS,
+    NETWORKS,
+    PAIRS,
+    WIDTH,
+    LinearizedPlan,
+)
+from lnkernel.experiments.linearized_report import report_of
 from lnkernel.experiments.linearized_training import (
     outputs,
     schedule,
@@ -28,35 +36,6 @@ from lnkernel.experiments.linearized_training import (
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.small_networks import LeNet, mean_of_fours, relu_mlp
 from lnkernel.tangents.tangent import Tangent, tangent
-
-NETWORKS = ("MLP", "LeNet")
-PAIRS = (("MLP", "digits"), ("MLP", "CIFAR2"), ("LeNet", "digits"), ("LeNet", "CIFAR2"))
-WIDTH = 100  # of the MLP, the paper's
-DIRECTIONS = 8  # neural anisotropy directions that are shown
-
-
-@dataclass(frozen=True)
-class LinearizedPlan:
-    """The size of the experiment."""
-
-    seeds: list[int]
-    points: int = 1000  # to train on
-    tests: int = 500
-    epochs: int = 60
-    tasks: Sequence[int] = (1, 3, 10, 30, 100, 300, 1000)  # eigenfunctions, from 0
-    again: Sequence[int] = (10,)  # of these tasks, and of the labels, the kernel after training
-    side: int = 32  # of the pictures whose anisotropy is shown, the paper's
-    pairs: Sequence[tuple[str, str]] = PAIRS  # networks and data
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All of it but the seeds, for the record."""
-        own = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if name not in ("seeds", "pairs")
-        }
-        return own | {"width": WIDTH}
 
 
 class Source(NamedTuple):
@@ -79,8 +58,6 @@ def conduct(
     folder: Folder, *, quick: bool, seed: int, seeds: int | None, cifar: str | None = None
 ) -> Report:
     """The experiment, as `REGISTRY["linearized"].run` calls it."""
-    from lnkernel.experiments.linearized_report import report_of
-
     plan = LinearizedPlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
         plan = replace(plan, points=256, tests=128, epochs=15, tasks=(1, 10, 100), side=12)

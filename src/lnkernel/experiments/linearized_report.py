@@ -14,8 +14,8 @@ from lnkernel.experiments.finetuning_choices import (
     rank_correlation,
 )
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.linearized import NETWORKS, LinearizedPlan
 from lnkernel.experiments.linearized_figures import Cells
+from lnkernel.experiments.linearized_plan import NETWORKS, LinearizedPlan
 from lnkernel.experiments.report import Report
 
 PAPER = (
