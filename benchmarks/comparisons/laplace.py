@@ -100,7 +100,7 @@ def rows(size: Size) -> Iterator[Row]:
         AT_LEAST,
     )
     # a network so small that a matrix of all its parameters is no burden to the peer
-    small = size.of(Case(20, 40, 100, 300), Case(5, 8, 60, 20))
+    small = size.of(Case(20, 40, 200, 500), Case(5, 8, 60, 20))
     yield beside(size, small, "exact Laplace", "give it without a matrix of the parameters")
 
 

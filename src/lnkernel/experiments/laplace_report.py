@@ -63,10 +63,7 @@ def report_of(folder: Folder, results: Sequence[Results], missing: str = "") -> 
         "to the inputs so far, which is a posterior of a higher temperature. Diamonds: the least.",
         "Validation NLL against the number of training inputs, for three prior precisions.",
     )
-    report.paragraph(
-        "With the best τ there is little left to gain by stopping; a prior that is too narrow is made "
-        "up for by stopping early. Stopped early in the table is the best of the three."
-    )
+    report.paragraph("Stopped early, in the table, is the best of the three on validation data.")
     report.heading("Setting")
     for found in results:
         report.paragraph(_describe(found))
@@ -74,7 +71,8 @@ def report_of(folder: Folder, results: Sequence[Results], missing: str = "") -> 
         f"Training is by Adam with a falling rate and a weak prior (precision {WEAK:g}). Each network "
         "has pictures and a start of its own. The prior precision of Laplace's approximation, the "
         "temperature, and when to stop are chosen by the NLL on validation data, which are neither "
-        f"trained on nor tested on. Probabilities are means over {SAMPLES} samples of the outputs."
+        f"trained on nor tested on. With τ chosen afterwards the parameters are not the mode under that "
+        f"prior. Probabilities are means over {SAMPLES} samples of the outputs."
     )
     return report
 
