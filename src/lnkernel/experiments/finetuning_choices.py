@@ -133,13 +133,17 @@ def _train(
     return jax.vmap(one)(masks, rates)
 
 
-def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's, of two lists; infinite values are the largest.
+def rank_correlation(
+    a: Sequence[float] | Float64[np.ndarray, " n"], b: Sequence[float] | Float64[np.ndarray, " n"]
+) -> float:
+    """Spearman's, of two lists; infinite values are the largest. Of equal values there is none.
 
-    >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0])
-    -1.0
+    >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0]), rank_correlation([1.0, 2.0], [1.0, 1.0])
+    (-1.0, nan)
     """
-    ranks = (scipy.stats.rankdata(values) for values in (a, b))
+    ranks = [scipy.stats.rankdata(values) for values in (a, b)]
+    if any(np.ptp(one) == 0 for one in ranks):
+        return float("nan")
     return round(float(np.corrcoef(*ranks)[0, 1]), 12)
 
 

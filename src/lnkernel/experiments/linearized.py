@@ -83,8 +83,16 @@ def conduct(
 
     plan = LinearizedPlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
-        small = {"points": 256, "tests": 128, "epochs": 15, "tasks": (1, 10, 100), "side": 12}
-        plan = replace(plan, **small, again=(), pairs=PAIRS[:3])
+        plan = replace(
+            plan,
+            points=256,
+            tests=128,
+            epochs=15,
+            tasks=(1, 10, 100),
+            again=(),
+            side=12,
+            pairs=PAIRS[:3],
+        )
     pictures, digits = load(cifar), mnist()
     sources = [
         Source("digits", digits, digits),
@@ -133,7 +141,10 @@ def draw(source: Source, plan: LinearizedPlan, seed: int) -> Drawn:
 
 def build(name: str, shape: tuple[int, ...], seed: int) -> Any:
     """A network for pictures of this shape; the MLP takes them as rows."""
-    return relu_mlp(int(np.prod(shape)), WIDTH, seed) if name == "MLP" else LeNet(*shape, seed)
+    if name == "MLP":
+        return relu_mlp(int(np.prod(shape)), WIDTH, seed)
+    height, width, channels = shape
+    return LeNet(height, width, channels, seed)
 
 
 def _tasks(

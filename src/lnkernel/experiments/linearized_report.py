@@ -51,17 +51,10 @@ def report_of(folder: Folder, plan: LinearizedPlan, found: dict[str, Any], origi
         ranks,
         "Rank correlation of the index with the test accuracy: −1 if it falls from task to task.",
     )
-    columns = (
-        "network",
-        "data",
-        "task",
-        "network's accuracy",
-        "linearized",
-        "difference",
-        "95 % from",
-        "to",
-    )
-    columns += ("alignment before", "after", "growth")
+    columns = [
+        *("network", "data", "task", "network's accuracy", "linearized", "difference"),
+        *("95 % from", "to", "alignment before", "after", "growth"),
+    ]
     report.table(
         [{name: row[name] for name in columns} for row in rows],
         "Every task; where the interval of the difference, network less linearization, is below 0, the "
