@@ -164,7 +164,7 @@ def correlation_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The same for correlations, whose interval ends at ±1: by Fisher's transform, artanh.
 
     >>> [round(end, 2) for end in correlation_interval([0.9, 0.95, 0.99])]
-    [0.95, 0.69, 1.0]
+    [0.95, 0.45, 1.0]
     """
     _, low, high = interval(np.arctanh(np.clip(values, -0.9999, 0.9999)).tolist())
     return float(np.mean(values)), float(np.tanh(low)), float(np.tanh(high))
