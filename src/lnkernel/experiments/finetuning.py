@@ -36,12 +36,8 @@ from lnkernel.finite import pull_to_start, train
 
 ADAM = 4e-3  # the paper's rate
 RULES = ("none", "ridge", "selective")
-BATCH, RULE_RATE, RULE_STRENGTH = (
-    16,
-    1e-3,
-    0.01,
-)  # of the comparison of rules; λ is in units of λ_max(K)
-
+# of the comparison of rules; λ_max(K) is about a thousand
+BATCH, RULE_RATE, RULE_STRENGTH = 16, 1e-3, 10.0
 RATES = {"adam": ADAM, "batch": BATCH, "rule rate": RULE_RATE, "rule strength": RULE_STRENGTH}
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from flax import nnx
@@ -40,8 +40,8 @@ class Start(NamedTuple):
 def start_of(network: nnx.Sequential, x: Float64[np.ndarray, "n d"]) -> Start:
     """The norms of weights and of activations at these inputs."""
     a, found = np.asarray(x, np.float64), Start([], [], [])
-    for layer in (one for one in network.layers if isinstance(one, nnx.Linear)):
-        assert layer.bias is not None
+    layers: list[Any] = [one for one in network.layers if isinstance(one, nnx.Linear)]
+    for layer in layers:
         W, b = (np.asarray(v[...], np.float64) for v in (layer.kernel, layer.bias))
         found.norms.append(float(np.linalg.norm(W, 2)))
         found.widths.append(W.shape[1])

@@ -133,17 +133,18 @@ def _train(
     return jax.vmap(one)(masks, rates)
 
 
-def rank_correlation(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
-    """Spearman's rank correlation of two lists; infinite values are the largest, and equal values alone order
-    nothing, which counts as 0.
+def rank_correlation(
+    a: Sequence[float] | Float64[np.ndarray, " n"], b: Sequence[float] | Float64[np.ndarray, " n"]
+) -> float:
+    """Spearman's, of two lists; infinite values are the largest. Of equal values there is none.
 
-    >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0]), rank_correlation([1.0, 2.0], [3.0, 3.0])
-    (-1.0, 0.0)
+    >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0]), rank_correlation([1.0, 2.0], [1.0, 1.0])
+    (-1.0, nan)
     """
-    one, two = (scipy.stats.rankdata(values) for values in (a, b))
-    if np.ptp(one) == 0 or np.ptp(two) == 0:
-        return 0.0
-    return round(float(np.corrcoef(one, two)[0, 1]), 12)
+    ranks = [scipy.stats.rankdata(values) for values in (a, b)]
+    if any(np.ptp(one) == 0 for one in ranks):
+        return float("nan")
+    return round(float(np.corrcoef(*ranks)[0, 1]), 12)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -168,14 +168,17 @@ def _frame(ax: Any) -> None:
 
 def _few_ticks(axis: Any) -> None:
     """Labels that do not run into each other where the axis is a decade or two."""
-    from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    narrow = high / max(low, 1e-300) < 100
-    axis.set_major_locator(LogLocator(subs=(1, 3) if narrow else (1,), numticks=5))
+    if high / max(low, 1e-300) >= 100:
+        return
+    subs = (1, 2, 5) if high / low < 10 else (1, 3)
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = [sub * power for power in powers for sub in subs if low <= sub * power <= high]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter(NullFormatter())
-    if narrow:
-        axis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(9, 9)))
 
 
 def _legend(figure: Any) -> None:

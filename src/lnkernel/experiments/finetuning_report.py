@@ -26,8 +26,9 @@ Pieces = dict[str, list[dict[str, np.ndarray]]]
 
 def report_of(folder: Folder, plan: TuningPlan, found: dict[str, Any]) -> Report:
     """Figures and tables in the folder, and the report that shows them."""
+    kinds = [kind for kind in KINDS if plan.seeds_of(kind)]
     pieces: Pieces = {
-        kind: [found[f"{kind} {seed}"] for seed in plan.seeds_of(kind)] for kind in KINDS
+        kind: [found[f"{kind} {seed}"] for seed in plan.seeds_of(kind)] for kind in kinds
     }
     gaps = {kind: Gaps(of_seeds) for kind, of_seeds in pieces.items()}
     report = Report(
@@ -67,9 +68,9 @@ def _add_gaps(report: Report, folder: Folder, gaps: dict[str, Gaps]) -> None:
         "Gaps fall with the strength, below their bounds.",
     )
     report.paragraph(_holds(gaps))
-    columns: tuple[str, ...] = ("network", "trained", "slope", "95 % from", "to")
+    powers = ("network", "trained", "slope", "95 % from", "to")
     report.table(
-        [{name: row[name] for name in columns} for row in slopes],
+        [{name: row[name] for name in powers} for row in slopes],
         "The power of λ with which the distance |θ* − θ̄| falls between the two largest strengths; "
         "the theory says −2. Mean over the seeds, with its confidence interval. The last layer's gap is "
         "0 but for rounding, because the network is linear in it, and is left out.",
@@ -79,8 +80,10 @@ def _add_gaps(report: Report, folder: Folder, gaps: dict[str, Gaps]) -> None:
         "The gap of the outputs, by what is trained; means over the seeds.",
         "One line for every choice of parameters.",
     )
-    columns = ("network", "trained", "λ/λ_max", "|θ*−θ₀|", "gap", "proved after", "proved before")
-    columns += ("mean |f−f̄|/|f|", "accuracy", "linearized")
+    columns = [
+        *("network", "trained", "λ/λ_max", "|θ*−θ₀|", "gap", "proved after", "proved before"),
+        *("mean |f−f̄|/|f|", "accuracy", "linearized"),
+    ]
     shown = [row for row in rows if row["trained"] in ("all parameters", "LoRA")]
     report.table(
         [{name: row[name] for name in columns} for row in shown],
@@ -149,10 +152,8 @@ def _slope_rows(kind: str, found: Gaps) -> list[dict[str, Any]]:
             continue
         powers = np.log(gap[:, -1] / gap[:, -2]) / np.log(x[-1] / x[-2])
         mean, low, high = interval(powers.tolist())
-        rows.append(
-            {"network": kind, "trained": part, "seeds": len(gap), "slope": mean}
-            | {"95 % from": _number(low), "to": _number(high)}
-        )
+        row: dict[str, Any] = {"network": kind, "trained": part, "seeds": len(gap), "slope": mean}
+        rows.append(row | {"95 % from": _number(low), "to": _number(high)})
     return rows
 
 
@@ -167,10 +168,18 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
                     for one in of_seeds
                 ]
                 mean, low, high = correlations[kind, measure, rule] = correlation_interval(each)
-                row: dict[str, Any] = {"network": kind, "measure": measure, "trained by": rule}
-                row |= {"seeds": len(each), "choices": len(of_seeds[0]["choice least"])}
-                row |= {"rank correlation": mean, "95 % from": _number(low), "to": _number(high)}
-                rows.append(row)
+                rows.append(
+                    {
+                        "network": kind,
+                        "measure": measure,
+                        "trained by": rule,
+                        "seeds": len(each),
+                        "choices": len(of_seeds[0]["choice least"]),
+                        "rank correlation": _number(mean),
+                        "95 % from": _number(low),
+                        "to": _number(high),
+                    }
+                )
     folder.write_table("correlations", rows)
     report.heading("Which layers: the condition number at the start")
     report.figure(
