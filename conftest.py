@@ -70,6 +70,7 @@ LONG = {
     "test_second_derivatives[p2]",
     "test_symmetric_matrix_and_diagonal_by_programs[scale and bias]",
     "test_the_chain[last-0.0]",
+    "test_anisotropy_is_the_mixed_derivative",  # of a LeNet; tests/tangents has one of an MLP
 }
 
 
