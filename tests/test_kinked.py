@@ -283,8 +283,8 @@ def test_kernels_of_jumps() -> None:
 def test_a_spread_that_underflows_is_refused() -> None:
     """Clip(0.5, 2) is constant around 0: of inputs shorter than a fortieth of 0.5 the variance is below 1e-308.
 
-    Θ of the last length that is left is the one of the tail beyond h = 0.5/r: for large h the law of u - 0.5 given
-    u > 0.5 is nearly exponential with mean r/h, so r² E φ'²/Var φ tends to h⁴ P(u > 0.5)/(2 P(u > 0.5)) / h² = h²/2.
+    With h = 0.5/r large and P = P(u > 0.5), what u exceeds 0.5 by is nearly exponential with mean r/h. So
+    E φ'² = P and Var φ = 2 P (r/h)², and r² E φ'²/Var φ = h²/2, which is what Θ has beside K = 1.
     """
     arch = lnk.serial(lnk.Dense(8), lnk.Clip(0.5, 2.0), lnk.LayerNorm(), lnk.Dense(1))
     h = 36.0
