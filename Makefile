@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture activation-pictures test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -30,6 +30,9 @@ picture: setup  ## docs/assets/one-layernorm.png and saturating.png
 
 activation-pictures: setup  ## docs/assets/activation-kernels.png and activation-rays.png
 	$(BIN)/python docs/tools/activation_pictures.py
+
+finite-results: setup  ## tables and figures of docs/finetuning.md and docs/reproduction.md, from full runs in out/
+	$(BIN)/python docs/tools/finite_results.py
 
 test: lint types docs  ## lint, type-check and test
 	$(BIN)/python -m pytest -n 2 -m "not slow"

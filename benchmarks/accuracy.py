@@ -297,13 +297,21 @@ def line(name: str, case: cases.Case, d: int, seed: int = 0) -> Line:
     return Line(label, case.depth, worst.get("ntk"), worst["nngp"], seconds)
 
 
-def _line(row: tuple[str, cases.Case, int]) -> Line:
-    return line(*row)
+def _line(task: tuple[str | None, str, int]) -> Line:
+    """In a process of its own, which gets the network by its name: a user's function cannot be sent there."""
+    programs, name, d = task
+    case = all_networks()[name]
+    return line(name, case if programs is None else case._replace(programs=programs), d)
+
+
+def all_networks() -> dict[str, cases.Case]:
+    """All networks, by name."""
+    return cases.architectures() | cases.smooth() | activation_cases.table()
 
 
 def jobs(quick: bool, only: str | None) -> list[tuple[str, cases.Case, int]]:
     """(name, case, dimension) of every line of the table."""
-    table = cases.architectures() | cases.smooth() | activation_cases.table()
+    table = all_networks()
     chosen = [name for name in table if not quick or name in cases.FEW]
     rows = [(name, table[name], 3) for name in chosen]
     if not quick:
@@ -328,11 +336,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = []
     rows = jobs(options.quick, options.only)
     programs = "none" if options.numpy else "every" if options.every_way else None
-    if programs is not None:
-        rows = [(name, case._replace(programs=programs), d) for name, case, d in rows]
+    tasks = [(programs, name, d) for name, _, d in rows]
     # processes of their own, each for few networks: compiled programs take memory
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=8) as pool:
-        for found in tqdm(pool.imap(_line, rows), total=len(rows), unit="network"):
+        for found in tqdm(pool.imap(_line, tasks), total=len(tasks), unit="network"):
             lines.append(found)
             tqdm.write(str(found), file=sys.stdout)
     failures = sum(not line.ok for line in lines)

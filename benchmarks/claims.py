@@ -11,7 +11,7 @@ from lnkernel.experiments.machine import hardware, versions
 from lnkernel.experiments.tables import plain
 
 
-def concluded(checks: Mapping[str, bool], path: Path, **results: Any) -> int:
+def conclude(checks: Mapping[str, bool], path: Path, **results: Any) -> int:
     """Print which claims hold, write all to a JSON file, and return 1 if one fails, else 0."""
     for claim, holds in checks.items():
         print(f"{claim}: {'yes' if holds else 'NO'}")

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 
 import lnkernel as lnk
-from benchmarks.claims import concluded
+from benchmarks.claims import conclude
 from benchmarks.peers.description import describe
 from benchmarks.peers.environment import NEURAL_TANGENTS
 from benchmarks.peers.process import command
@@ -222,7 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
     checks = {f"{row.name}: within {row.aim} s": row.ok for row in rows if row.aim is not None}
     busy = os.getloadavg()[0]
     print(f"{busy:.1f} processes were at work in the last minute, on {os.cpu_count()} cores")
-    return concluded(checks, options.json, busy=busy, rows=[asdict(row) for row in rows + peers])
+    return conclude(checks, options.json, busy=busy, rows=[asdict(row) for row in rows + peers])
 
 
 if __name__ == "__main__":

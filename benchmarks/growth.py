@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import lnkernel as lnk
-from benchmarks.claims import concluded
+from benchmarks.claims import conclude
 
 LENGTHS = np.geomspace(10, 200, 8)  # |x|/√d
 DIMENSION, DIRECTIONS = 4, 8
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     print("the power of |x| that Θ̂(x, x) follows, by the place of the LayerNorm (theory)\n")
     print(table(rows) + "\n")
-    return concluded(claims(rows), options.json, rows=[asdict(row) for row in rows])
+    return conclude(claims(rows), options.json, rows=[asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

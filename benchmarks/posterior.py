@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 
 import lnkernel as lnk
-from benchmarks.claims import concluded
+from benchmarks.claims import conclude
 from benchmarks.peers.kernel_peer import NeuralTangents
 from benchmarks.timing import in_turns
 
@@ -182,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
         "at least as accurate": mean.error <= mean.peer_error,
         "at least as accurate, against 50 digits": few[0] <= few[1],
     }
-    return concluded(
+    return conclude(
         checks,
         options.json,
         results=[asdict(mean), asdict(spread)],

@@ -26,7 +26,7 @@ import numpy as np
 import optax
 
 import lnkernel as lnk
-from benchmarks.claims import concluded
+from benchmarks.claims import conclude
 from benchmarks.peers.process import PeerFailedError
 from benchmarks.peers.pytorch import TorchTraining
 from benchmarks.timing import in_turns
@@ -210,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"bar below {BAR:.0%}": all(r.bar < BAR for r in results),
     }
     rows = [asdict(r) for r in results]
-    return concluded(checks, options.json, torch=version, steps=options.steps, results=rows)
+    return conclude(checks, options.json, torch=version, steps=options.steps, results=rows)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,10 @@ def documented() -> set[int]:
 
 @pytest.mark.parametrize(
     "module",
-    [lnk, lnk.datasets, lnk.experiments, lnk.finite, lnk.plot, lnk.sklearn, lnk.stax],
+    [
+        *(lnk, lnk.asymptotics, lnk.datasets, lnk.experiments, lnk.finite),
+        *(lnk.nonlinearity, lnk.plot, lnk.sklearn, lnk.stax),
+    ],
     ids=lambda m: m.__name__,
 )
 def test_every_public_name_has_an_entry_in_the_reference(module: ModuleType) -> None:

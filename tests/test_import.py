@@ -74,7 +74,10 @@ TYPES = {
     *("Kernel", "KernelPair", "Kernels"),
 }
 LAZY = {"Certificate", "tangent"}  # imported at their first use, with python-flint, with Flax
-MODULES = {"datasets", "errors", "experiments", "finite", "plot", "sklearn", "stax"}
+MODULES = {
+    *("asymptotics", "datasets", "errors", "experiments", "finite", "nonlinearity"),
+    *("plot", "sklearn", "stax"),
+}
 
 
 def test_what_the_design_names_is_public() -> None:
@@ -108,8 +111,9 @@ def _public() -> dict[str, Any]:
     """Every public name, those of the public modules included."""
     names = {name: getattr(lnk, name) for name in lnk.__all__}
     names |= {f"plot.{name}": getattr(lnk.plot, name) for name in lnk.plot.__all__}
-    names |= {f"datasets.{name}": getattr(lnk.datasets, name) for name in lnk.datasets.__all__}
-    names |= {f"finite.{name}": getattr(lnk.finite, name) for name in lnk.finite.__all__}
+    for module in (lnk.asymptotics, lnk.datasets, lnk.finite, lnk.nonlinearity):
+        short = module.__name__.removeprefix("lnkernel.")
+        names |= {f"{short}.{name}": getattr(module, name) for name in module.__all__}
     names |= {f"sklearn.{name}": getattr(lnk.sklearn, name) for name in lnk.sklearn.__all__}
     names |= {f"stax.{name}": getattr(lnk.stax, name) for name in lnk.stax.__all__}
     classes = inspect.getmembers(lnk.errors, inspect.isclass)
@@ -138,6 +142,8 @@ WITHOUT_EXAMPLE |= (
         for name in ("Comparison", "Ensemble", "Estimate", "Network", "Row", "Training")
     }
     | {f"datasets.{name}" for name in ("Cifar", "Faces", "Pictures", "Proteins")}
+    | {f"asymptotics.{name}" for name in ("Exponents", "LossFit")}
+    | {f"nonlinearity.{name}" for name in ("LNNet", "PreciseLNNet")}
     | {"stax.predict"}
 )
 

@@ -356,8 +356,6 @@ def test_supremum_behind_a_layernorm() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(lnk.errors.ActivationRangeError, match=r"Tanh: .* deviation of 1\.41e\+09"):
         lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[1e9]])
-    with pytest.raises(lnk.errors.MissingFunctionError, match="no certificate"):
-        lnk.sup_diagonal(lnk.mlp(activation=lnk.Silu(), norm="first"), certify=True)
     with pytest.raises(lnk.errors.ArchitectureError, match="beta must be positive"):
         lnk.Softplus(0.0)
     with pytest.raises(lnk.errors.ArchitectureError, match=r"stax\.Sin: a=2\.0 is not here"):

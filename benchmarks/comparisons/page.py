@@ -34,11 +34,22 @@ def quote(report: dict[str, Any]) -> str:
 
 
 def circumstances(report: dict[str, Any]) -> str:
-    hardware = report["hardware"]
-    peers = "; ".join(_list(each) for each in report["peers"].values())
+    apart = report.get("apart", {})
+    peers = "; ".join(_list(v) for name, v in report["peers"].items() if name not in apart)
+    runs = [_run(report, peers)]
+    for name, run in apart.items():
+        peer = _list(report["peers"][name])
+        remark = f" {run['remark']}" if run["remark"] else ""
+        runs.append(f"In a run of its own, {name}: {_run(run, peer)}{remark}")
+    return "\n\n".join(runs)
+
+
+def _run(run: dict[str, Any], peers: str) -> str:
+    """Where something was measured, and with what."""
+    hardware = run["hardware"]
     return (
         f"On {hardware['cores']} cores ({hardware['processor']}, {hardware['platform']}). "
-        f"Ours: {_list(report['versions'])}. Theirs: {peers}."
+        f"Ours: {_list(run['versions'])}. Theirs: {peers}."
     )
 
 

@@ -68,6 +68,7 @@ from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gp.search import HyperparameterFit, fit
 from lnkernel.gram.compiled import keep_programs
 from lnkernel.gram.kernel import Kernel, KernelPair, kernels, nngp, ntk
+from lnkernel.gram.stored import store_programs
 from lnkernel.version import __version__ as __version__  # said twice: it is public
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ __all__ = [
     "SupDiagonal",
     "Tanh",
     "Witness",
+    "asymptotics",
     "bound",
     "datasets",
     "diverging_witness",
@@ -133,6 +135,7 @@ __all__ = [
     "merge_duplicates",
     "mlp",
     "nngp",
+    "nonlinearity",
     "ntk",
     "parallel",
     "parse",
@@ -142,14 +145,17 @@ __all__ = [
     "serial",
     "sklearn",
     "stax",
+    "store_programs",
     "sup_diagonal",
     "tangent",
 ]
 
 _ON_DEMAND = (
+    "asymptotics",
     "datasets",
     "experiments",
     "finite",
+    "nonlinearity",
     "plot",
     "sklearn",
     "stax",

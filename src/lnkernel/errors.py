@@ -93,9 +93,11 @@ class MissingFunctionError(LnkernelError, NotImplementedError):
 
     def __init__(self, function: str, meaning: str, system: str, purpose: str, type_name: str):
         said = f" ({meaning})" if meaning else ""
+        proof = purpose.startswith("certificate")
         super().__init__(
             f"there is no {purpose} for this function: `{function}`{said} has no version for {system}. "
             f"Register one: @{function}.register({type_name})."
+            + (" Without certify the same numbers are computed in float64." if proof else "")
         )
 
 
@@ -539,6 +541,40 @@ class CertificateError(LnkernelError, ArithmeticError):
 
     def __init__(self, problem: str, remedy: str):
         super().__init__(f"{problem}. {remedy}.")
+
+
+class SeparationError(LnkernelError, ArithmeticError):
+    """Labelled points that a network tells apart only with more digits than are allowed; `digits` are needed.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> lnk.nonlinearity.ln_net(np.arange(60.0)[:, None], np.arange(60) % 2, digits=15)
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.SeparationError: ln_net: the labels of 60 points are proved with ... digits, and 15 are allowed. ...
+    """
+
+    def __init__(self, n: int, digits: int | None, most: int):
+        needs = f"are proved with {digits} digits" if digits else "need more digits than are tried"
+        super().__init__(
+            f"ln_net: the labels of {n} points {needs}, and {most} are allowed. Leave digits=None for a network that "
+            "computes with as many as it needs, or take fewer points, or points of which fewer lie close together."
+        )
+        self.digits, self.most = digits, most
+
+
+class NoLawError(LnkernelError, NotImplementedError):
+    """The loss of a network whose asymptotic law is not known.
+
+    >>> import lnkernel as lnk
+    >>> lnk.asymptotics.exponents(lnk.mlp(activation=lnk.Gelu()), d=1, target="indicator")
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.NoLawError: no law is known: no activation of this network has a kink: ...
+    """
+
+    def __init__(self, reason: str, remedy: str):
+        super().__init__(f"no law is known: {reason}. {remedy}.")
+        self.reason, self.remedy = reason, remedy
 
 
 class DivergedError(LnkernelError, ArithmeticError):

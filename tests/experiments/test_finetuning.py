@@ -16,9 +16,10 @@ import lnkernel as lnk
 from lnkernel.datasets.pictures import Pictures
 from lnkernel.experiments import REGISTRY, finetuning
 from lnkernel.experiments.finetuning_bounds import bend_of_mlp, prove, start_of, weyl
-from lnkernel.experiments.finetuning_choices import choices_of, condition, interval, spectra
+from lnkernel.experiments.finetuning_choices import choices_of, condition, spectra
 from lnkernel.experiments.finetuning_gap import Task, compare
 from lnkernel.experiments.finetuning_plan import TuningPlan, shrink
+from lnkernel.experiments.intervals import interval
 from lnkernel.experiments.small_networks import Transformer, tanh_mlp
 
 

@@ -27,9 +27,8 @@ from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.laplace_report import report_of
 from lnkernel.experiments.laplace_scores import Results
 from lnkernel.experiments.laplace_task import Task, draw_parts
-from lnkernel.experiments.laplace_trial import covariance_of, run_trial
-from lnkernel.tangents.ella import directions, features
-from lnkernel.tangents.likelihoods import Categorical
+from lnkernel.experiments.laplace_trial import run_trial
+from lnkernel.tangents.ella import covariance_of, directions, features
 
 # confidence .9 right, .9 wrong, .6 right, .35 wrong (of three classes)
 P = np.array([[0.9, 0.1, 0.0], [0.05, 0.9, 0.05], [0.2, 0.2, 0.6], [0.35, 0.33, 0.32]])
@@ -121,10 +120,10 @@ def test_features_of_the_largest_rank_serve_all_ranks() -> None:
     t = lnk.tangent(make_mlp((3, 3, 1), 10, nnx.Rngs(0)))
     basis = directions(t, data.x, data.label, 10, 20, 40, seed=0)
     train, test = features(t, data.x, basis), features(t, more.x, basis)
-    root = Categorical().root(np.asarray(t.value(data.x), np.float64))
-    weighted = np.einsum("iab,iar->ibr", root, train)
-    curvature = np.einsum("ibr,ibs->rs", weighted, weighted)[:5, :5]
-    found = covariance_of(test[..., :5], curvature, 3.0)
+    p = softmax(np.asarray(t.value(data.x), np.float64))
+    hessians = p[:, :, None] * np.eye(10) - p[:, :, None] * p[:, None, :]
+    curvature = np.einsum("iar,iab,ibs->rs", train, hessians, train)[:5, :5]
+    found = covariance_of(test[..., :5], curvature + 3.0 * np.eye(5))
     library = t.laplace(data.x, data.label, "categorical", 3.0, rank=5, subsample=40)
     assert np.allclose(found, library.covariance(more.x), rtol=1e-4, atol=1e-6)
 
@@ -164,9 +163,13 @@ def test_without_cifar_it_says_so_unless_the_file_was_named(
         raise StopIteration
 
     monkeypatch.setattr(laplace, "compute", fake)
-    with pytest.raises(StopIteration):
-        REGISTRY["laplace"].run(tmp_path, quick=True, progress=False)
-    assert [task.name for task in seen[0]] == ["few-digits", "digits"]
+    for quick in (False, True):
+        with pytest.raises(StopIteration):
+            REGISTRY["laplace"].run(tmp_path, quick=quick, progress=False)
+    assert [[task.name for task in tasks] for tasks in seen] == [
+        ["few-digits", "digits"],
+        ["few-digits"],
+    ]
     assert [task.exact for task in seen[0]] == [True, False]
     with pytest.raises(MissingDataError):
         REGISTRY["laplace"].run(

@@ -15,7 +15,7 @@ import lnkernel as lnk
 from lnkernel.errors import InputError
 from lnkernel.evaluate.float64.expansion import expand, has_series
 from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
-from lnkernel.gram import compiled, pairs, tiled
+from lnkernel.gram import compiled, tiled
 from lnkernel.gram.prepared import prepare
 from lnkernel.gram.program import dissect_numbers, program_for
 
@@ -96,11 +96,10 @@ def test_rules_are_in_step(name: str, zero: bool) -> None:
     assert program.all_live is not zero
     with jax.enable_x64(True):
         made = prepare(program, x, 4)
-        one = pairs.without_units(made.blocks)
-        static = program.structure, program.which, program.all_live
+        static = program.structure, program.needs, program.which, program.all_live
         jax.eval_shape(
             lambda *numbers: tiled._batch(*static, *numbers),
-            *(program.varying, one, one, None, made.records),
+            *(program.varying, *(side.at(np.arange(2)) for side in made.sides), None),
         )
 
 

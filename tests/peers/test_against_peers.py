@@ -100,10 +100,52 @@ def test_only_the_whole_report_is_published(capsys: pytest.CaptureFixture[str]) 
     assert "the whole report" in capsys.readouterr().err
 
 
+def test_rows_of_one_peer_are_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows, versions and failed claims go, those of the others stay; the page tells the runs apart."""
+    files = {name: tmp_path / name for name in ("PAGE", "README", "DATA")}
+    for name, file in files.items():
+        monkeypatch.setattr(against_peers, name, file)
+        file.write_text(f"{page.BEGIN} old {page.END}")
+    other = asdict(replace(ROW, peer="PyTorch", task="training")) | {"ratio": 4.0}
+    stale = asdict(replace(ROW, task="an old task", checks={"agrees": False})) | {"ratio": 1.0}
+    whole = {
+        "hardware": {"cores": 64, "processor": "Z80", "platform": "CP/M"},
+        "versions": {"lnkernel": "0.0"},
+        "quick": False,
+        "remark": "",
+        "peers": {"gpjax": {"gpjax": "0.1"}, "torch": {"torch": "2"}},
+        "rows": [stale, other],
+        "checks": {"gpjax, an old task: agrees": False, "PyTorch, training: agrees": True},
+    }
+    files["DATA"].write_text(json.dumps(whole))
+    comparison(monkeypatch, ROW)
+    assert run(tmp_path, "--renew", "--remark", "A busy machine.")[0] == 0
+    report = json.loads(files["DATA"].read_text())
+    assert [row["task"] for row in report["rows"]] == ["training", "a task"]
+    assert report["checks"] == {"PyTorch, training: agrees": True, "gpjax, a task: agrees": True}
+    assert list(report["peers"]) == ["gpjax", "torch"]
+    text = files["PAGE"].read_text()
+    assert "On 64 cores (Z80, CP/M). Ours: lnkernel 0.0. Theirs: torch 2." in text
+    assert "In a run of its own, gpjax: On " in text
+    assert "Theirs: gpjax 1.0. A busy machine." in text and "**Note:**" not in text
+    assert "an old task" not in text and "a task" in files["README"].read_text()
+
+
+def test_a_peer_that_failed_is_not_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(against_peers, "DATA", tmp_path / "DATA")
+    comparison(monkeypatch, ROW, failure=process.PeerFailedError("it ended"))
+    assert run(tmp_path, "--renew")[0] == 1 and not (tmp_path / "DATA").exists()
+
+
+def test_what_is_renewed_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        against_peers.main(["--renew"])
+    assert "--renew takes --only" in capsys.readouterr().err
+
+
 def test_documentation_and_readme_quote_the_report() -> None:
     report = json.loads(against_peers.DATA.read_text())
-    # laplace-torch came after the last run of all peers; `make peers-report` adds it
-    assert not report["quick"] and set(report["peers"]) | {"laplace"} == set(against_peers.PEERS)
+    assert not report["quick"] and list(report["peers"]) == list(against_peers.PEERS)
     for path, block in (
         (against_peers.PAGE, page.table(report)),
         (against_peers.README, page.quote(report)),
@@ -122,12 +164,12 @@ def test_marks_that_are_missing() -> None:
 
 def test_checks_and_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new" / "results.json"
-    assert claims.concluded({"fast": True, "small": False}, path, rows=[asdict(ROW)], x=np.inf) == 1
+    assert claims.conclude({"fast": True, "small": False}, path, rows=[asdict(ROW)], x=np.inf) == 1
     report = json.loads(path.read_text())
     assert report["checks"] == {"fast": True, "small": False} and report["x"] == "inf"
     assert {"hardware", "versions", "rows"} <= set(report)
     assert "fast: yes\nsmall: NO" in capsys.readouterr().out
-    assert claims.concluded({"fast": True}, path) == 0
+    assert claims.conclude({"fast": True}, path) == 0
 
 
 def test_calls_in_turns() -> None:

@@ -59,6 +59,8 @@ def test_exact_is_weight_space(name: str) -> None:
         fit = float(log_likelihood(name, jnp.asarray(F)))
     evidence = fit - TAU / 2 * theta @ theta - log_determinant / 2
     assert math.isclose(exact.log_marginal_likelihood(), evidence, rel_tol=1e-10)
+    # by the factor's diagonal at the given τ, and by eigenvalues, which serve every τ
+    assert math.isclose(exact.log_marginal_likelihood(), exact.evidence(TAU), rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "categorical"])

@@ -19,11 +19,14 @@ Every operation below is a sum of non-negative terms in $w$, $z$ and the rest.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lnkernel.calculus.arithmetic import Arithmetic, Cosines, Number, Truth
 from lnkernel.check import known_zero
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Covariance:
         w, z = (x + stale * (0.5 - x) for x in (self.w, self.z))
         return dataclasses.replace(self, w=w, z=z, c=self.c * (1 - stale))
 
+    def each(self, make: Callable[[Length], T]) -> tuple[T, T]:
+        """What `make` gives of both lengths; where they are one and the same, it is asked once."""
+        first = make(self.first)
+        return first, first if self.second is self.first else make(self.second)
+
     def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
 
@@ -81,7 +89,7 @@ class Covariance:
 def scaled(num: Arithmetic, cov: Covariance, factor: Number) -> Covariance:
     """Both states multiplied by one number."""
     square = num.squared(factor)
-    first, second = (dataclasses.replace(x, q=square * x.q) for x in (cov.first, cov.second))
+    first, second = cov.each(lambda length: Length(square * length.q, length.live))
     return cov.with_lengths(first, second, cov.e)
 
 
@@ -98,14 +106,21 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
     """
     if known_zero(bias):
         return cov, 1.0
-    one, two = (num.cosines(side.q, bias) for side in (cov.first, cov.second))
+    one, two = cov.each(lambda length: num.cosines(length.q, bias))
     old, new = one.leg * two.leg, one.other * two.other
     if one.rest is not None:
         old = old + old * (one.rest + two.rest)
-    first, second = (
-        Length(square, True if side.live is True else num.either(side.live, bias > 0))
-        for square, side in ((one.square, cov.first), (two.square, cov.second))
+    live = cov.each(
+        lambda length: True if length.live is True else num.either(length.live, bias > 0)
     )
+    first = Length(one.square, live[0])
+    second = first if two is one else Length(two.square, live[1])
+    share = old if one.share is None else one.share
+    if known_zero(cov.w) and known_zero(cov.e):  # an input and itself: the angle is 0, exactly
+        one_and_same = 1 - cov.w
+        angle = cov.w, one_and_same, one_and_same
+        itself = Covariance(first, second, *angle, cov.e, cov.never_obtuse)
+        return itself, share
     if known_zero(cov.e):
         tilt, e = 0.0, 0.0
     elif cov.e is None:
@@ -119,7 +134,6 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
         shrink = num.divide(crossed, one.other + two.other)
         e = cov.e * (shrink * shrink)
     w = old * cov.w + tilt
-    share = old if one.share is None else one.share
     if cov.never_obtuse:
         return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True), share
     # c' = 1 - 2w' where that does not cancel: then no error adds up from layer to layer
@@ -141,12 +155,13 @@ def normalised(num: Arithmetic, cov: Covariance, eps: Number) -> Covariance:
     With $\epsilon = 0$ every length is 1, except that a zero vector stays zero.
     """
     if known_zero(eps):
-        first, second = (side.masked(num, 1.0) for side in (cov.first, cov.second))
-        if first.live is True and second.live is True:
-            return cov.with_lengths(first, second, 0.0)
+        if cov.first.live is True and cov.second.live is True:
+            unit = Length(1.0)
+            return cov.with_lengths(unit, unit, 0.0)
+        first, second = cov.each(lambda length: length.masked(num, 1.0))
         e = None if cov.e is None else num.as_number(first.q) - num.as_number(second.q)
         return cov.with_lengths(first, second, e)
-    one, two = (num.softened(side.q, eps) for side in (cov.first, cov.second))
+    one, two = cov.each(lambda length: num.softened(length.q, eps))
     first = cov.first.masked(num, one.ratio * one.ratio)
     second = cov.second.masked(num, two.ratio * two.ratio)
     if cov.e is None:

@@ -116,7 +116,7 @@ def _(layer: PositivelyHomogeneous, cov: Covariance, num: Arithmetic) -> Dual:
     p = layer.degree
     angle = image(num, layer, cov)
     area = size(num, layer, p)
-    first, second = (Length(area * num.power(x.q, p), x.live) for x in (cov.first, cov.second))
+    first, second = cov.each(lambda length: Length(area * num.power(length.q, p), length.live))
     e = cov.e
     if not (e is None or known_zero(e)):
         e = num.powered_difference(e, p, first.q, second.q)
@@ -135,5 +135,5 @@ def _(layer: PositivelyHomogeneous, cov: Covariance, num: Arithmetic) -> Dual:
 def _lengths(num: Arithmetic, layer: PositivelyHomogeneous, cov: Covariance) -> Number:
     r"""$(a^2+b^2)\,c_{p-1}\,(r_1 r_2)^{p-1}$, what $E\,\phi'\phi'$ owes to the lengths."""
     area = size(num, layer, layer.degree - 1)
-    sides = (num.sqrt(area * num.power(x.q, layer.degree - 1)) for x in (cov.first, cov.second))
+    sides = cov.each(lambda length: num.sqrt(area * num.power(length.q, layer.degree - 1)))
     return math.prod(sides)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from lnkernel.cli import bench, bound, demo, kernel, reproduce, verify
 from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE
 from lnkernel.errors import LnkernelError
+from lnkernel.gram.stored import store_programs_unless_told
 from lnkernel.version import __version__
 
 COMMANDS = (
@@ -29,6 +30,8 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit code."""
     options = parser().parse_args(arguments)
+    if arguments is None:  # as a command of its own: the process is ours
+        store_programs_unless_told()
     try:
         code: int = options.run(options)
         sys.stdout.flush()

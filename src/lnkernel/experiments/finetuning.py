@@ -43,7 +43,7 @@ RATES = {"adam": ADAM, "batch": BATCH, "rule rate": RULE_RATE, "rule strength": 
 
 def conduct(folder: Folder, *, quick: bool, seed: int, seeds: int | None) -> Report:
     """The experiment, as `REGISTRY["finetuning"].run` calls it."""
-    plan = TuningPlan(seeds_from(seed, seeds, 2 if quick else 5))
+    plan = TuningPlan(seeds_from(seed, seeds, 2 if quick else 10))
     if quick:
         plan = replace(
             plan,

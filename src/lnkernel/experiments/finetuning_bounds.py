@@ -106,7 +106,7 @@ def prove(
 
 
 def weyl(values: Sequence[Float64[np.ndarray, " rows"]]) -> tuple[float, float, float, float]:
-    """Of a sum of matrices with these eigenvalues: λ_min and λ_max from below and from above.
+    """λ_min and λ_max of a sum of matrices with these eigenvalues, each from below and from above.
 
     λ_min(ΣK) is at least Σλ_min and, of positive matrices, λ_max(ΣK) is at least the largest λ_max;
     λ_max(ΣK) is at most Σλ_max and λ_min(ΣK) at most min_l (λ_min(K_l) + Σ of the other λ_max).

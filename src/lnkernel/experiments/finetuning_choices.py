@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -131,40 +130,3 @@ def _train(
         return risk(params), on_all(function, params, tests)
 
     return jax.vmap(one)(masks, rates)
-
-
-def rank_correlation(
-    a: Sequence[float] | Float64[np.ndarray, " n"], b: Sequence[float] | Float64[np.ndarray, " n"]
-) -> float:
-    """Spearman's, of two lists; infinite values are the largest. Of equal values there is none.
-
-    >>> rank_correlation([1.0, 2.0, np.inf], [5.0, 4.0, 3.0]), rank_correlation([1.0, 2.0], [1.0, 1.0])
-    (-1.0, nan)
-    """
-    ranks = [scipy.stats.rankdata(values) for values in (a, b)]
-    if any(np.ptp(one) == 0 for one in ranks):
-        return float("nan")
-    return round(float(np.corrcoef(*ranks)[0, 1]), 12)
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean over the seeds and the ends of its 95 % confidence interval by Student's t.
-
-    >>> interval([0.5, 0.7])[0]
-    0.6
-    """
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, np.nan, np.nan
-    half = scipy.stats.t.ppf(0.975, len(values) - 1) * scipy.stats.sem(values)
-    return mean, mean - float(half), mean + float(half)
-
-
-def correlation_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The same for correlations, whose interval ends at ±1: by Fisher's transform, artanh.
-
-    >>> [round(end, 2) for end in correlation_interval([0.9, 0.95, 0.99])]
-    [0.95, 0.45, 1.0]
-    """
-    _, low, high = interval(np.arctanh(np.clip(values, -0.9999, 0.9999)).tolist())
-    return float(np.mean(values)), float(np.tanh(low)), float(np.tanh(high))

@@ -14,7 +14,7 @@ from lnkernel.experiments.folder import Folder
 
 BLUE, AMBER, GREEN, RED, GREY = "#2b6cb0", "#c97b12", "#2f855a", "#b83280", "#666666"
 COLOURS = (BLUE, AMBER, GREEN, RED, GREY)
-UNIT = "strength λ / λ_max(K)"
+UNIT = r"strength $\lambda/\lambda_{\max}(K)$"
 
 
 class Gaps:
@@ -84,11 +84,11 @@ def draw_choices(
                     kappa = condition(_choice(one))
                     shown = np.where(np.isfinite(kappa), kappa, np.nan)
                     values = one[f"choice {measure}, {rule}"]
-                    ax.plot(shown, values, ".", ms=4, alpha=0.7, color=COLOURS[number % 5])
+                    ax.plot(shown, values, ".", ms=4, alpha=0.7, color=f"C{number}")
                 ax.set(xscale="log", yscale="log" if measure == "loss" else "linear")
                 mean, low, high = correlations[kind, measure, rule]
                 ax.set_title(f"rank correlation {mean:+.2f}\n[{low:+.2f}, {high:+.2f}]", fontsize=7)
-                name = "Adam" if rule == "adam" else "plain descent"
+                name = "Adam" if rule == "adam" else "descent"
                 ax.set_ylabel(f"{kind}: {measure}, {name}", fontsize=7)
                 _few_ticks(ax.xaxis)
                 if measure == "loss":
@@ -100,7 +100,7 @@ def draw_choices(
 
 def draw_weyl(folder: Folder, pieces: dict[str, list[dict[str, np.ndarray]]]) -> Path:
     """The true ends of the spectrum beside Weyl's bounds, for choices of several layers."""
-    names = ("λ_min", "λ_max", "condition number")
+    names = (r"$\lambda_{\min}$", r"$\lambda_{\max}$", "condition number")
     with new_figure(folder, "weyl", height=2.4) as figure:
         axes = figure.subplots(1, 3)
         for (kind, of_seeds), colour in zip(pieces.items(), (BLUE, AMBER), strict=False):
@@ -114,7 +114,7 @@ def draw_weyl(folder: Folder, pieces: dict[str, list[dict[str, np.ndarray]]]) ->
                     ax.plot(true, bound, ".", ms=4, alpha=0.6, color=colour, label=label)
         for ax, name, side in zip(axes, names, ("lower", "upper", "upper"), strict=True):
             ends = np.array([ax.get_xlim(), ax.get_ylim()])
-            low = max(ends[:, 0].min(), 1e-12) if name == "λ_min" else 1e-1
+            low = max(ends[:, 0].min(), 1e-12) if name == names[0] else 1e-1
             line = [max(low, 1e-6), ends[:, 1].max()]
             ax.plot(line, line, color="0.6", lw=0.7, zorder=0)
             ax.set(xscale="log", yscale="log", xlabel=f"true {name}", ylabel=f"{side} bound")
@@ -167,14 +167,14 @@ def _frame(ax: Any) -> None:
 
 
 def _few_ticks(axis: Any) -> None:
-    """Labels that do not run into each other where the axis is a decade or two."""
+    """Labels between the powers of ten where the axis has fewer than two of these."""
     from matplotlib.ticker import FixedLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    if high / max(low, 1e-300) >= 100:
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    if ((low <= powers) & (powers <= high)).sum() > 1:
         return
     subs = (1, 2, 5) if high / low < 10 else (1, 3)
-    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     ticks = [sub * power for power in powers for sub in subs if low <= sub * power <= high]
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -42,7 +42,7 @@ class TuningPlan:
     singles: bool = True  # also single layers and blocks, and all of the transformer's parameters
 
     def seeds_of(self, kind: str) -> list[int]:
-        """Those of a kind of network."""
+        """The seeds of a kind of network."""
         return self.seeds if kind == "MLP" else self.seeds[: self.transformers]
 
     @property

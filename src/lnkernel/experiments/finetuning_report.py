@@ -8,15 +8,11 @@ import numpy as np
 
 from lnkernel.experiments import finetuning_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
-from lnkernel.experiments.finetuning_choices import (
-    condition,
-    correlation_interval,
-    interval,
-    rank_correlation,
-)
+from lnkernel.experiments.finetuning_choices import condition
 from lnkernel.experiments.finetuning_figures import Gaps
 from lnkernel.experiments.finetuning_plan import KINDS, RANK, TuningPlan
 from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.intervals import correlation_interval, interval, rank_correlation
 from lnkernel.experiments.report import Report
 
 RULES = ("none", "ridge", "selective")
@@ -192,7 +188,7 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
     report.table(
         rows,
         "Spearman's rank correlation with the condition number, mean over the seeds; its interval by "
-        "Student's t of Fisher's transform.",
+        "Student's t.",
     )
     report.heading("Weyl's bounds from the layers alone")
     inside, all_of = _weyl_counts(pieces)
@@ -208,8 +204,8 @@ def _add_choices(report: Report, folder: Folder, pieces: Pieces) -> None:
         "True ends of the spectrum and Weyl's bounds on them.",
     )
     report.paragraph(
-        f"They hold for {inside} of {all_of} spectra. Their condition number orders the choices "
-        f"nearly as the true one does: rank correlation {mean:.3f}, 95 % from {low:.3f} to {high:.3f} "
+        f"They hold for {inside} of {all_of} spectra. Over the choices the condition number that they "
+        f"allow has the rank correlation {mean:.3f} with the true one, 95 % from {low:.3f} to {high:.3f} "
         "over networks and seeds (it is exact for single layers)."
     )
 

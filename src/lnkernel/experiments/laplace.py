@@ -17,14 +17,15 @@ from lnkernel.experiments.laplace_task import WEAK, Task, draw_parts
 from lnkernel.experiments.laplace_trial import run_trial
 from lnkernel.experiments.report import Report
 
+FEW = 100  # pictures of each part, in the quick version
 
-def digits() -> list[Task]:
+
+def digits() -> tuple[Task, Task]:
     """MNIST-5k by an MLP: few digits, where the exact one fits, and more."""
-    known = load_mnist()
     more = Task(
         name="digits",
         title="MNIST, 1,500 digits",
-        known=known,
+        known=load_mnist(),
         unseen=None,
         train=1500,
         validation=500,
@@ -47,42 +48,37 @@ def digits() -> list[Task]:
         exact=True,
         check_every=20,
     )
-    return [few, more]
+    return few, more
 
 
-def pictures(path: str | None) -> Task:
-    """The part of CIFAR-10, by a CNN."""
+def pictures(like: Task, path: str | None) -> Task:
+    """The part of CIFAR-10, by a CNN; sizes that are not said are those of the other task."""
     data = load_cifar(path)
-    return Task(
+    return replace(
+        like,
         name="pictures",
         title="CIFAR-10, 5,000 pictures",
         known=data.train,
         unseen=data.test,
         train=5000,
-        validation=500,
-        test=2000,
         make=make_cnn,
         recipe=Recipe(20, WEAK),
-        ranks=(5, 10, 20, 50, 100),
-        subsample=500,
-        exact=False,
         check_every=250,
     )
 
 
 def shrink(task: Task) -> Task:
-    """The quick version."""
-    size = 40 if task.exact else 300
+    """The quick version of a task; parts of one size are computed by one compiled program."""
     return replace(
         task,
-        title=f"{task.title.split(',')[0]}, {size} {task.title.split()[-1]}",
-        train=size,
-        validation=100,
-        test=200,
+        title=f"{task.title.split(',')[0]}, {FEW} {task.title.split()[-1]}",
+        train=FEW,
+        validation=FEW,
+        test=FEW,
         recipe=replace(task.recipe, epochs=10, batch=20),
         ranks=(5, 20),
-        subsample=40,
-        check_every=size // 5,
+        subsample=FEW,
+        check_every=FEW // 4,
     )
 
 
@@ -107,14 +103,15 @@ def conduct(
     folder: Folder, *, quick: bool, seed: int, seeds: int | None, cifar: str | None = None
 ) -> Report:
     """The experiment, as `REGISTRY["laplace"].run` calls it."""
-    tasks, missing = digits(), ""
+    few, more = digits()
+    tasks, missing = [few] if quick else [few, more], ""
     try:
-        tasks.append(pictures(cifar))
+        tasks.append(pictures(more, cifar))
     except MissingDataError as problem:
         if cifar is not None:
             raise
         missing = f"CIFAR-10 is left out, because its file is not there. {problem}"
     if quick:
         tasks = [shrink(task) for task in tasks]
-    results = compute(folder, tasks, seeds_from(seed, seeds, 2 if quick else 3))
+    results = compute(folder, tasks, seeds_from(seed, seeds, 2 if quick else 5))
     return report_of(folder, results, missing)

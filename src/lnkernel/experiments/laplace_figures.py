@@ -13,11 +13,11 @@ from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.laplace_scores import SCORES, Results, label
 from lnkernel.experiments.laplace_task import RANK
-from lnkernel.experiments.laplace_trial import EVIDENCE, EXACT, MAP, SCALED, STOPPED, ella
+from lnkernel.experiments.laplace_trial import EXACT, MAP, SCALED, STOPPED, ella
 
 # of Okabe and Ito's palette, which the colour-blind can tell apart
-COLOURS = {MAP: "#d55e00", SCALED: "#e69f00", EXACT: "#009e73", EVIDENCE: "#cc79a7"}
-STYLES = {MAP: "-", SCALED: "--", EXACT: "-.", EVIDENCE: ":"}
+COLOURS = {MAP: "#d55e00", SCALED: "#e69f00", EXACT: "#009e73"}
+STYLES = {MAP: "-", SCALED: "--", EXACT: "-."}
 BLUE, BLACK = "#0072b2", "#000000"
 RARE = 0.01  # share of the predictions below which a bin says nothing about their accuracy
 
@@ -41,7 +41,7 @@ def _against_rank(ax: Any, found: Results, score: str) -> None:
     from matplotlib.ticker import NullLocator
 
     ranks = found.task.ranks
-    for method in (MAP, SCALED, EXACT, EVIDENCE):
+    for method in COLOURS:
         if method in found.methods:
             mean, half = summary(found.scores(method, score))
             ax.axhline(mean, color=COLOURS[method], ls=STYLES[method])
@@ -73,7 +73,7 @@ def _handles(results: Sequence[Results]) -> list[Any]:
 
 def draw_stopping(folder: Folder, results: Sequence[Results]) -> Path:
     """The loss on validation data, as ELLA takes in more training inputs."""
-    with new_figure(folder, "stopping", height=2.5) as figure:
+    with new_figure(folder, "stopping", height=2.8) as figure:
         panels = figure.subplots(1, len(results), squeeze=False)[0]
         for ax, found in zip(panels, results, strict=True):
             trial = found.trials[0]
@@ -86,7 +86,12 @@ def draw_stopping(folder: Folder, results: Sequence[Results]) -> Path:
             ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
             ax.set(title=found.task.title, xlabel="training inputs taken in")
         panels[0].set_ylabel("NLL on validation data")
-        panels[0].legend(title="prior precision")
+        figure.legend(
+            *panels[0].get_legend_handles_labels(),
+            title="prior precision",
+            loc="outside lower center",
+            ncols=3,
+        )
     return figure_path(folder, "stopping")
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from lnkernel.experiments import laplace_figures as figures
 from lnkernel.experiments.calibration import BINS
-from lnkernel.experiments.domains import summary
 from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.intervals import interval
 from lnkernel.experiments.laplace_scores import SCORES, Results
 from lnkernel.experiments.laplace_task import RANK, SAMPLES, WEAK
 from lnkernel.experiments.laplace_trial import EXACT, MAP, SCALED, ella
@@ -35,7 +35,8 @@ def report_of(folder: Folder, results: Sequence[Results], missing: str = "") -> 
     report.figure(
         figures.draw_scores(folder, results),
         f"Test scores of ELLA against its rank, and of the other methods as lines: means over {many} "
-        "networks with their standard errors (bars and bands). NLL and ECE are better the smaller.",
+        "networks with their standard errors (bars and bands). NLL and ECE are better the smaller. The "
+        "exact one with τ by marginal likelihood is in the table alone.",
         "A column of panels for each data set: NLL, ECE and accuracy against the rank.",
     )
     rows = [row for found in results for row in found.rows()]
@@ -91,14 +92,17 @@ def _compare(found: Results) -> str:
     said = []
     for method, name in ((ella(RANK), f"ELLA of rank {RANK}"), (EXACT, "the exact one")):
         if method in found.methods:
-            gain = found.scores(MAP, "NLL") - found.scores(method, "NLL")
-            mean, half = summary(gain)
-            spread = "" if half is None else f" ± {half:.3f}"
-            said.append(f"{name} has an NLL lower than MAP's by {mean:.3f}{spread}")
-    gain, half = summary(found.scores(SCALED, "NLL") - found.scores(ella(RANK), "NLL"))
-    spread = "" if half is None else f" ± {half:.3f}"
-    said.append(f"and ELLA than MAP with one temperature by {gain:.3f}{spread}")
-    return f"{found.task.title}: {', '.join(said)}, network by network."
+            said.append(f"{name} less MAP: {_difference(found, method, MAP)}")
+    scaled = _difference(found, ella(RANK), SCALED)
+    said.append(f"ELLA of rank {RANK} less MAP with one temperature: {scaled}")
+    return f"{found.task.title}, differences of NLL, network by network. {'; '.join(said)}."
+
+
+def _difference(found: Results, one: str, other: str) -> str:
+    """The NLL of one method less that of another, with its confidence interval over the networks."""
+    each = found.scores(one, "NLL") - found.scores(other, "NLL")
+    mean, low, high = interval(each.tolist())
+    return f"{mean:+.3f}" + (f" (95 %: {low:+.3f} to {high:+.3f})" if len(each) > 1 else "")
 
 
 def _describe(found: Results) -> str:

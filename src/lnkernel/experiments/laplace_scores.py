@@ -32,12 +32,12 @@ class Results:
 
     @property
     def methods(self) -> list[str]:
-        """Those that were run, in the order of the table."""
+        """The methods that were run, in the order of the table."""
         every = [MAP, SCALED, *map(ella, self.task.ranks), STOPPED, EXACT, EVIDENCE]
         return [method for method in every if f"p {method}" in self.trials[0]]
 
     def scores(self, method: str, score: str) -> np.ndarray:
-        """One of each seed."""
+        """The score of a method, for each seed."""
         measure = SCORES[score]
         return np.array([measure(trial[f"p {method}"], trial["label"]) for trial in self.trials])
 
@@ -46,7 +46,7 @@ class Results:
         return np.array([float(trial[name]) for trial in self.trials])
 
     def reliability(self, method: str) -> Reliability:
-        """Of the predictions of all seeds together."""
+        """How sure and how right the predictions of all seeds together are."""
         p = np.concatenate([trial[f"p {method}"] for trial in self.trials])
         return reliability(p, np.concatenate([trial["label"] for trial in self.trials]))
 
@@ -64,7 +64,7 @@ class Results:
 
 
 def label(method: str) -> str:
-    """For readers.
+    """The name of a method, for readers.
 
     >>> label(ella(5)), label(MAP)
     ('ELLA, rank 5', 'MAP')

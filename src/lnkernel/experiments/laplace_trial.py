@@ -28,12 +28,13 @@ from lnkernel.experiments.laplace_task import (
     Parts,
     Task,
 )
-from lnkernel.tangents.ella import NystromLaplace, directions, features
+from lnkernel.tangents.ella import NystromLaplace, covariance_of, directions, features
 from lnkernel.tangents.laplace import standard_normal
 from lnkernel.tangents.likelihoods import Categorical, softmax_mean
 from lnkernel.tangents.tangent import Tangent, tangent
 
 Covariances = Float64[np.ndarray, "n k k"]
+NONE = np.empty((0, 0, 0))
 MAP, SCALED, EXACT, EVIDENCE, STOPPED = "map", "scaled", "exact", "evidence", "stopped"
 
 
@@ -43,11 +44,11 @@ def ella(rank: int) -> str:
 
 
 class Outputs(NamedTuple):
-    """The network's outputs and its features at the pictures of one part."""
+    """The network's outputs at the pictures of one part, and its features where they are needed."""
 
     pictures: Pictures
     values: Float64[np.ndarray, "n k"]
-    features: Float64[np.ndarray, "n k r"]
+    features: Float64[np.ndarray, "n k r"] = NONE
 
     def probabilities(
         self, covariance: Covariances, samples: int = SAMPLES
@@ -72,7 +73,7 @@ def run_trial(task: Task, parts: Parts, seed: int) -> dict[str, Any]:
     found |= {f"p {SCALED}": softmax(values["test"], heat)}
     found |= _of_all_ranks(task, parts, t, values)
     found |= _stopped_early(task, parts, t, float(found[f"tau {ella(RANK)}"]))
-    return found | (_exact(parts, t) if task.exact else {})
+    return found | (_exact(parts, t, values) if task.exact else {})
 
 
 def _of_all_ranks(
@@ -85,30 +86,17 @@ def _of_all_ranks(
         Outputs(part, values[name], features(t, part.x, basis))
         for name, part in vars(parts).items()
     )
-    weighted = np.einsum("iab,iar->ibr", Categorical().root(train.values), train.features)
-    curvature = np.einsum("ibr,ibs->rs", weighted, weighted, optimize=True)
+    curvature = Categorical().curvature(train.values, train.features)
     found: dict[str, Any] = {}
     for rank in task.ranks:
-        corner = curvature[:rank, :rank]
 
-        def covariance(at: Outputs, tau: float, corner: np.ndarray = corner) -> Covariances:
-            return covariance_of(at.features[..., : len(corner)], corner, tau)
+        def covariance(at: Outputs, tau: float, rank: int = rank) -> Covariances:
+            precision = curvature[:rank, :rank] + tau * np.eye(rank)
+            return covariance_of(at.features[..., :rank], precision)
 
         tau = _least(PRIORS, validation, lambda tau: covariance(validation, tau))
         found |= _scored(ella(rank), test, covariance(test, tau), tau)
     return found
-
-
-def covariance_of(
-    features: Float64[np.ndarray, "n k r"], curvature: Float64[np.ndarray, "r r"], tau: float
-) -> Covariances:
-    """Ψ (G + τ)⁻¹ Ψᵀ at every input.
-
-    >>> covariance_of(np.ones((1, 1, 1)), np.array([[3.0]]), tau=1.0)
-    array([[[0.25]]])
-    """
-    precision = curvature + tau * np.eye(len(curvature))
-    return np.asarray(features @ np.linalg.solve(precision, features.mT))
 
 
 def _stopped_early(task: Task, parts: Parts, t: Tangent, tau: float) -> dict[str, Any]:
@@ -134,13 +122,11 @@ def _stopped_early(task: Task, parts: Parts, t: Tangent, tau: float) -> dict[str
     }
 
 
-def _exact(parts: Parts, t: Tangent) -> dict[str, Any]:
+def _exact(parts: Parts, t: Tangent, values: dict[str, np.ndarray]) -> dict[str, Any]:
     """By the kernel of all training outputs: τ by validation, and by marginal likelihood."""
     data = parts.train.x, parts.train.label, "categorical"
-    values = np.asarray(t.value(parts.validation.x), np.float64)
-    validation = Outputs(parts.validation, values, np.empty((len(values), 0, 0)))
-    values = np.asarray(t.value(parts.test.x), np.float64)
-    test = Outputs(parts.test, values, np.empty((len(values), 0, 0)))
+    validation = Outputs(parts.validation, values["validation"])
+    test = Outputs(parts.test, values["test"])
     tau = _least(
         FEW_PRIORS, validation, lambda tau: t.laplace(*data, tau).covariance(parts.validation.x)
     )

@@ -21,6 +21,7 @@ from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.linearized_plan import (
     DIRECTIONS,
     NETWORKS,
+    ON_DIGITS,
     PAIRS,
     WIDTH,
     LinearizedPlan,
@@ -57,25 +58,29 @@ class Drawn(NamedTuple):
 def conduct(
     folder: Folder, *, quick: bool, seed: int, seeds: int | None, cifar: str | None = None
 ) -> Report:
-    """The experiment, as `REGISTRY["linearized"].run` calls it."""
+    """The experiment, as `REGISTRY["linearized"].run` calls it.
+
+    The quick version is of digits alone, unless a file of CIFAR-10 is named.
+    """
     plan = LinearizedPlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
-        plan = replace(plan, points=256, tests=128, epochs=15, tasks=(1, 10, 100), side=12)
-        plan = replace(plan, again=(), pairs=PAIRS[:3])
-    pictures, digits = load(cifar), mnist()
-    sources = [
-        Source("digits", digits, digits),
-        Source("CIFAR2", pictures.train, pictures.test),
-    ]
+        plan = replace(plan, points=256, tests=128, epochs=15, tasks=(1, 10, 100), side=14)
+        plan = replace(plan, again=(), pairs=PAIRS if cifar else ON_DIGITS)
+    digits, origin = mnist(), ""
+    sources = [Source("digits", digits, digits)]
+    if any(data == "CIFAR2" for _, data in plan.pairs):
+        pictures = load(cifar)
+        origin = pictures.origin
+        sources.append(Source("CIFAR2", pictures.train, pictures.test))
     folder.record(
         seeds=plan.seeds,
         settings=plan.settings,
         data={
-            "CIFAR": pictures.origin,
+            "CIFAR": origin or "not needed",
             **{f"fingerprint of {s.name}": fingerprint(s.train.x, s.test.x) for s in sources},
         },
     )
-    return report_of(folder, plan, compute(folder, plan, sources), pictures.origin)
+    return report_of(folder, plan, compute(folder, plan, sources), origin)
 
 
 def compute(folder: Folder, plan: LinearizedPlan, sources: Sequence[Source]) -> dict[str, Any]:

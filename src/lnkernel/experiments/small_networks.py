@@ -101,9 +101,9 @@ class Convolution(nnx.Module):
     def __call__(self, x: Float[Array, "n h w c"]) -> Float[Array, "n h w d"]:
         height, width = x.shape[1:3]
         wide = jnp.pad(x, ((0, 0), (2, 2), (2, 2), (0, 0)))
-        shifts = [(i, j) for i in range(5) for j in range(5)]
-        parts = [wide[:, i : i + height, j : j + width] for i, j in shifts]
-        return self.inner(jnp.concatenate(parts, axis=-1))
+        rows = jnp.concatenate([wide[:, :, j : j + width] for j in range(5)], axis=-1)
+        patches = jnp.concatenate([rows[:, i : i + height] for i in range(5)], axis=-1)
+        return self.inner(patches)
 
 
 class LeNet(nnx.Module):

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from lnkernel.arch.facts import needs_compiler
 from lnkernel.gram import pairs
 from lnkernel.gram.prepared import diagonal_of
-from lnkernel.gram.program import Program, named, network_of
+from lnkernel.gram.program import Program, network_of, select
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
@@ -37,17 +36,12 @@ def without_numpy() -> Iterator[None]:
 
 def suits(program: Program, pairs: int) -> bool:
     """Whether so many pairs are computed faster than a program is compiled."""
-    return pairs <= MOST and not needs_program(program)
+    return pairs <= MOST and not program.needs.compiler
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:
     """Whether so many delicate pairs are computed faster than a program is compiled."""
-    return pairs <= MOST_DELICATE and not needs_program(program)
-
-
-def needs_program(program: Program) -> bool:
-    """Whether even few pairs are worth a compiled program."""
-    return needs_compiler(network_of(program))
+    return pairs <= MOST_DELICATE and not program.needs.compiler
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
@@ -69,9 +63,9 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    arch = network_of(program)
+    net = network_of(program)
     with np.errstate(all="ignore"):
-        one, two = (pairs.prepare(arch, np.asarray(some)) for some in (x, x2))
+        one, two = (pairs.prepare(net, np.asarray(some)) for some in (x, x2))
         ends, ends2 = (diagonal_of(program, some) for some in (one, two))
         out, delicate = _quickly(program, one, two)
         rows, columns = np.nonzero(delicate)
@@ -88,13 +82,13 @@ def diagonal(program: Program, x: Array) -> Out:
 
 def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Out, np.ndarray]:
     """The kernels of all pairs; and which pairs need more care."""
-    arch = network_of(program)
+    net = network_of(program)
     first, second = (
-        pairs.blocks_of_one(arch, some, np.arange(len(some.raw.live))) for some in (one, two)
+        pairs.blocks_of_one(net, some, np.arange(len(some.raw.live))) for some in (one, two)
     )
-    kernels, delicate = pairs.quick(arch, first, second, program.all_live)
+    kernels, delicate = pairs.quick(net, first, second, program.all_live)
     shape = len(one.raw.live), len(two.raw.live)
-    out = tuple(np.array(np.broadcast_to(k, shape)) for k in named(kernels, program.which))
+    out = tuple(np.array(np.broadcast_to(k, shape)) for k in select(kernels, program.which))
     unknown = np.isnan(out[0])
     return out, np.broadcast_to(delicate, shape) | unknown
 
@@ -105,12 +99,12 @@ def carefully(
     """The kernels of the pairs at these places, computed with all care."""
     if not len(rows):
         return tuple(np.empty(0) for _ in program.which)
-    arch, step = network_of(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])
+    net, step = network_of(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])
     found = []
     with np.errstate(all="ignore"):
         for k in range(0, len(rows), step):
             some, others = rows[k : k + step], columns[k : k + step]
             sides = pairs.take(one, some), pairs.take(two, others)
-            values = named(pairs.careful(arch, *sides, program.all_live), program.which)
+            values = select(pairs.careful(net, *sides, program.all_live), program.which)
             found.append([np.broadcast_to(v, some.shape) for v in values])
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from lnkernel.arch import Node
-from lnkernel.arch.facts import (
-    needs_difference,
-    needs_range,
-    needs_sharp_lengths,
-    reads_centred_input,
-)
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry, namespace
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
-from lnkernel.evaluate.float64.deep import has_loop, run
-from lnkernel.evaluate.float64.per_input import Recalling, Record, Remembering
+from lnkernel.evaluate.float64.deep import run
+from lnkernel.evaluate.float64.per_input import Complete, Recalling, Record, Remembering
 from lnkernel.evaluate.float64.precise import plain
+from lnkernel.gram.network import Network
 from lnkernel.types import Array
 
 
@@ -32,17 +27,16 @@ class Points(NamedTuple):
     centred: Any  # the same, or None
 
 
-def prepare(arch: Node, x: Array) -> Points:
-    """The points as `arch` needs them."""
-    with_range = needs_range(arch)
-    centred = geometry.prepare(x, True, with_range) if reads_centred_input(arch) else None
+def prepare(net: Network, x: Array) -> Points:
+    """The points as the network needs them."""
+    with_range, reads_centred = net.needs.range, net.needs.centred_input
+    centred = geometry.prepare(x, True, with_range) if reads_centred else None
     return Points(geometry.prepare(x, False, with_range), centred)
 
 
-def blocks(arch: Node, points: Points, index: Array) -> Points:
+def blocks(net: Network, points: Points, index: Array) -> Points:
     """What `quick` reads of the points with these numbers, (blocks, size)."""
-    with_difference = needs_difference(arch)
-    return Points(*(p and geometry.blocks(p, index, with_difference) for p in points))
+    return Points(*(p and geometry.blocks(p, index, net.needs.difference) for p in points))
 
 
 def units(points: Points) -> Points | None:
@@ -57,35 +51,40 @@ def without_units(points: Points) -> Points:
     return Points(*(p and p._replace(unit=None) for p in points))
 
 
+def some(points: Points, most: int) -> Points:
+    """The first points, so many at most, copied."""
+    return Points(*(p and geometry.some(p, most) for p in points))
+
+
 def take(points: Points, index: Array) -> Points:
     """The points with these numbers, for `careful`."""
     return Points(*(p and geometry.take(p, index) for p in points))
 
 
 def through(
-    arch: Node,
+    net: Network,
     total: Covariance,
     centred: Covariance | None,
     quick: bool = False,
     equal: bool = False,
     by: Float64 | None = None,
 ) -> Kernels:
-    """K and Θ behind `arch` of pairs that come with these covariances."""
+    """K and Θ behind the network of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
-    settings = needs_range(arch), quick, equal, needs_sharp_lengths(arch)
+    settings = net.needs.range, quick, equal, net.needs.sharp_lengths
     if by is not None:
-        kernels = rule(arch, start, by).kernels(by)
+        kernels = rule(net.arch, start, by).kernels(by)
     elif namespace.of(total.w) is np:
         eager = EagerFloat64(*settings)
-        kernels = rule(arch, start, eager).kernels(eager)
+        kernels = rule(net.arch, start, eager).kernels(eager)
     else:
         num = Float64(*settings)
-        kernels = run(arch, start, num).kernels(num)
+        kernels = run(net.arch, start, num).kernels(num)
     return Kernels(*map(plain, kernels))
 
 
 def quick(
-    arch: Node,
+    net: Network,
     one: Points,
     two: Points,
     all_live: bool,
@@ -97,50 +96,57 @@ def quick(
     `cosines` are the products of their `units`, which are formed here if they are not given, and `by` is an
     arithmetic other than the usual one.
     """
-    with_difference = needs_difference(arch)
+    with_difference = net.needs.difference
     of_raw, of_centred = (None, None) if cosines is None else cosines
     total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference, of_raw)
     if one.centred is None or two.centred is None:
-        return through(arch, total, None, quick=True, by=by), delicate
+        return through(net, total, None, quick=True, by=by), delicate
     centred, also = geometry.quick(one.centred, two.centred, False, with_difference, of_centred)
-    return through(arch, total, centred, quick=True, by=by), delicate | also
+    return through(net, total, centred, quick=True, by=by), delicate | also
 
 
-def remember(arch: Node, points: Points, side: int, all_live: bool) -> Record | None:
+def remember(
+    net: Network,
+    points: Points,
+    side: int,
+    all_live: bool,
+    steps: int | None = None,
+) -> Record | None:
     """What `quick` with `recalling` needs of every point on this side of the pairs; None where the network is so deep
-    that it becomes a loop."""
-    if has_loop(arch):
+    that it becomes a loop. If the number of steps is known, the rest is not computed."""
+    if net.needs.loop:
         return None
     n = len(points.raw.live)
-    all_of_them, none = (blocks_of_one(arch, points, np.arange(k)) for k in (n, 0))
-    num = Remembering(needs_range(arch), needs_sharp_lengths(arch), side, n)
-    quick(arch, *((all_of_them, none) if side == 0 else (none, all_of_them)), all_live, by=num)
+    all_of_them, none = (blocks_of_one(net, points, np.arange(k)) for k in (n, 0))
+    num = Remembering(net.needs.range, net.needs.sharp_lengths, side, n, steps)
+    if steps != 0:
+        with suppress(Complete):
+            both = (all_of_them, none) if side == 0 else (none, all_of_them)
+            quick(net, *both, all_live, by=num)
     return num.record()
 
 
-def recalling(arch: Node, records: tuple[Record, Record]) -> Recalling:
+def recalling(net: Network, records: tuple[Record, Record]) -> Recalling:
     """The arithmetic of pairs whose points have these records."""
-    return Recalling(needs_range(arch), needs_sharp_lengths(arch), records)
+    return Recalling(net.needs.range, net.needs.sharp_lengths, records)
 
 
-def blocks_of_one(arch: Node, points: Points, index: np.ndarray) -> Points:
+def blocks_of_one(net: Network, points: Points, index: np.ndarray) -> Points:
     """The same as `blocks`, for a single block."""
-    made: Points = jax.tree.map(lambda part: part[0], blocks(arch, points, index[None]))
+    made: Points = jax.tree.map(lambda part: part[0], blocks(net, points, index[None]))
     return made
 
 
-def careful(arch: Node, one: Points, two: Points, all_live: bool) -> Kernels:
+def careful(net: Network, one: Points, two: Points, all_live: bool) -> Kernels:
     """The kernels of pairs listed side by side, (k,), to the last digits."""
     total = geometry.careful(one.raw, two.raw, False, all_live)
     if one.centred is None or two.centred is None:
-        return through(arch, total, None)
-    return through(arch, total, geometry.careful(one.centred, two.centred, True, False))
+        return through(net, total, None)
+    return through(net, total, geometry.careful(one.centred, two.centred, True, False))
 
 
-def diagonal(arch: Node, points: Points, all_live: bool) -> Kernels:
-    """The kernels of every point with itself, (n,)."""
+def diagonal(net: Network, points: Points, all_live: bool) -> Kernels:
+    """The kernels of every point with itself, (n,); single numbers where they are the same for all."""
     total = geometry.itself(points.raw, all_live)
     centred = None if points.centred is None else geometry.itself(points.centred, False)
-    kernels = through(arch, total, centred, equal=True)
-    xp = namespace.of(*kernels)
-    return Kernels(*(xp.broadcast_to(k, points.raw.live.shape) for k in kernels))
+    return through(net, total, centred, equal=True)

@@ -5,69 +5,130 @@ It is little work beside that for the pairs, and it would take as long to compil
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from lnkernel.arch.facts import needs_compiler
 from lnkernel.evaluate.float64.per_input import Record
 from lnkernel.gram import pairs
-from lnkernel.gram.program import Program, named, network_of
-from lnkernel.gram.structure import assemble
+from lnkernel.gram.network import Network
+from lnkernel.gram.packed import Packed, pack
+from lnkernel.gram.program import Program, network_of, select
+from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
 
-T = TypeVar("T")
-
+FEW = 3  # points that show what the rules do
 AT_ONCE = 4096  # points: some rules take thousands of numbers for each
+MOST_CONSTANTS = 1024
 
 
 class Prepared(NamedTuple):
-    """Points, ready for comparison."""
+    """Points, ready for comparison, in blocks."""
 
     points: pairs.Points  # (n, ...)
-    blocks: pairs.Points  # what `pairs.quick` reads of them, (blocks, size, ...)
-    # and what its rules compute of each, as the first and as the second of a pair
-    records: tuple[Record | None, Record | None]
+    units: pairs.Points | None  # directions, (blocks, size, d), where the coordinates are many
+    rest: pairs.Points  # what else `pairs.quick` reads of them, (blocks, ..., size)
+    # `rest`, and what the rules compute of every point as the first and as the second of a pair; if only one of the two
+    # was asked for, it stands for both
+    sides: tuple[Packed, Packed]
 
 
 def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 1)) -> Prepared:
     """The points x (n, d), for these sides of the pairs; the last one fills up the last block."""
-    arch, n = network_of(program), len(x)
-    # NumPy's numbers, since a comparison of plain ones is a fact: the program's are not known when it is made
-    by_numbers = assemble(program.structure, np.asarray(program.varying))
+    net, n = network_of(program), len(x)
     with np.errstate(all="ignore"):
-        points = pairs.prepare(arch, np.asarray(x))
+        points = pairs.prepare(net, np.asarray(x))
         index = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
-        first, second = (
-            _in_blocks(pairs.remember(by_numbers, points, side, program.all_live), index)
-            if side in sides and not needs_compiler(arch)
-            else None
-            for side in (0, 1)
-        )
-        return Prepared(points, pairs.blocks(arch, points, index), (first, second))
+        blocks = pairs.blocks(net, points, index)
+        units, rest = pairs.units(blocks), pairs.without_units(blocks)
+        if net.needs.compiler:
+            return Prepared(points, units, rest, (pack((rest, None)),) * 2)
+        # NumPy's numbers, since a comparison of plain ones is a fact: the program's are not known when it is made
+        arch = assemble(program.structure, np.asarray(program.varying))
+        by_numbers = Network(arch, net.needs)
+        few = pairs.some(points, FEW)  # a copy, since what is kept must be small
+        habit = _habit_of(_Sample(program.structure, program.all_live, by_numbers, few))
+
+        def side(number: int) -> Packed:
+            steps = habit.steps[number]
+            record = pairs.remember(by_numbers, points, number, program.all_live, steps=steps)
+            return pack((rest, _in_blocks(record, index)))
+
+        made = side(sides[0])
+        other = made if len(sides) == 1 or habit.alike else side(sides[1])
+        return Prepared(points, units, rest, (made, other))
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some numbers and points, of which only the structure counts."""
+
+    structure: Structure
+    all_live: bool
+    by_numbers: Network = field(compare=False)
+    points: pairs.Points = field(compare=False)
+
+
+class _Habit(NamedTuple):
+    """What the rules of a structure do with single inputs."""
+
+    alike: bool  # the same with the first as with the second of a pair
+    steps: tuple[int, int]  # how many, with each
+
+
+@lru_cache(maxsize=1024)
+def _habit_of(sample: _Sample) -> _Habit:
+    """Seen from few points. Rules that do otherwise later are found out when the program asks for what is missing."""
+    first, second = (
+        pairs.remember(sample.by_numbers, sample.points, side, sample.all_live) for side in (0, 1)
+    )
+    if first is None or second is None:
+        return _Habit(True, (0, 0))
+    same = first.steps == second.steps
+    same = same and np.array_equal(first.numbers, second.numbers, equal_nan=True)
+    return _Habit(same, (len(first.steps), len(second.steps)))
 
 
 def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
     if record is None:
         return None
+    if not record.steps:
+        return replace(record, numbers=np.empty((len(index), 0, index.shape[1])))
     return replace(record, numbers=record.numbers[:, index].swapaxes(0, 1))
 
 
 def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:
     """The kernels of every point with itself, (n,) each."""
-    arch, n = network_of(program), len(points.raw.live)
-    found = []
-    for start in range(0, n, AT_ONCE):
-        some = pairs.take(points, np.arange(start, min(start + AT_ONCE, n)))
-        with np.errstate(all="ignore"):
-            kernels = pairs.diagonal(arch, some, program.all_live)
-        found.append([np.asarray(kernel) for kernel in named(kernels, program.which)])
-    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+    n = len(points.raw.live)
+    numbers = program.varying.tobytes()
+    key = program.structure, numbers, program.needs, program.which, program.all_live
+    constant = _constants.get(key)
+    if constant is None:
+        parts = [_some_of_diagonal(program, points, k) for k in range(0, n, AT_ONCE)]
+        if any(np.ndim(value) for value in parts[0]):
+            counts = [min(AT_ONCE, n - k) for k in range(0, n, AT_ONCE)]
+            columns = [
+                [np.broadcast_to(value, count) for value, count in zip(column, counts, strict=True)]
+                for column in zip(*parts, strict=True)
+            ]
+            return tuple(np.concatenate(column) for column in columns)
+        constant = _constants[key] = parts[0]
+        if len(_constants) > MOST_CONSTANTS:
+            _constants.popitem(last=False)
+    return tuple(np.full(n, value) for value in constant)
 
 
-def blocks_at(blocks: T, index: np.ndarray) -> T:
-    """The blocks with these numbers."""
-    found: T = jax.tree.map(lambda part: part[index], blocks)
-    return found
+def _some_of_diagonal(program: Program, points: pairs.Points, start: int) -> tuple[Array, ...]:
+    """From this point on; single numbers where they are the same for all inputs, as behind a LayerNorm."""
+    index = np.arange(start, min(start + AT_ONCE, len(points.raw.live)))
+    with np.errstate(all="ignore"):
+        kernels = pairs.diagonal(network_of(program), pairs.take(points, index), program.all_live)
+    return select(kernels, program.which)
+
+
+# diagonals that do not depend on the inputs, of the latest networks
+_constants: OrderedDict[Hashable, tuple[Array, ...]] = OrderedDict()

@@ -8,6 +8,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.calculus.state import Kernels
+from lnkernel.gram.network import Needs, Network, needs_of
 from lnkernel.gram.structure import Structure, assemble, dissect
 from lnkernel.types import Array
 
@@ -19,29 +20,35 @@ class Program(NamedTuple):
     varying: Array  # its hyperparameters, in one array
     which: tuple[str, ...]  # names of the kernels, in the order wanted
     all_live: bool  # whether no point is the zero vector
+    needs: Needs
 
 
-Dissected = tuple[Structure, np.ndarray]
+class Dissected(NamedTuple):
+    """The structure of a network, its hyperparameters as one array, and what its rules need."""
+
+    structure: Structure
+    varying: np.ndarray
+    needs: Needs
 
 
 def dissect_numbers(arch: Node) -> Dissected:
-    """The structure of a network, and its hyperparameters as one array."""
+    """The parts of a network."""
     structure, varying = dissect(arch)
-    return structure, np.asarray([float(v) for v in varying])
+    return Dissected(structure, np.asarray([float(v) for v in varying]), needs_of(arch))
 
 
 def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) -> Program:
     """The program for these inputs (n, d), which may hold zero vectors or not."""
     all_live = all(bool((np.asarray(x) != 0).any(axis=1).all()) for x in inputs)
-    return Program(*dissected, which, all_live)
+    return Program(dissected.structure, dissected.varying, which, all_live, dissected.needs)
 
 
-def named(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
+def select(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
     """The kernels that are wanted, in this order."""
     return tuple(getattr(kernels, name) for name in which)
 
 
-def network_of(program: Program) -> Node:
+def network_of(program: Program) -> Network:
     """The network again, with plain numbers as hyperparameters."""
     arch: Node = assemble(program.structure, np.asarray(program.varying).tolist())
-    return arch
+    return Network(arch, program.needs)

@@ -13,26 +13,31 @@ numbers, unless the system hands them out in large pieces, as it does to NumPy.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.evaluate.float64.per_input import OutOfStepError, Record
+from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
+from lnkernel.gram.by_angle import by_angle
 from lnkernel.gram.compiled import compiled
-from lnkernel.gram.prepared import Prepared, blocks_at, diagonal_of, prepare
-from lnkernel.gram.program import Program, named
+from lnkernel.gram.network import Needs, Network
+from lnkernel.gram.packed import Packed, pack, unpack
+from lnkernel.gram.prepared import Prepared, diagonal_of, prepare
+from lnkernel.gram.program import Program, select
 from lnkernel.gram.structure import Structure, assemble
 from lnkernel.types import Array
 
 Out = tuple[Array, ...]
-Records = tuple[Record | None, Record | None]  # of the first and of the second of each pair
 Pairs = tuple[np.ndarray, np.ndarray]  # their rows and columns
+Corner = tuple[int, int]  # row and column of a tile's first pair
 
 
 class Tiling(NamedTuple):
@@ -45,18 +50,22 @@ class Tiling(NamedTuple):
 # Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
 SMALL = Tiling(112, 20)
+CHEAP = Tiling(112, 86)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
-OTHER = ThreadPoolExecutor(1, "lnkernel")  # kept: its thread starts once, not with every matrix
+AHEAD = 2  # batches
+# Kept: threads start once, not with every matrix. XLA has threads of its own; so few keep memory and cores busy.
+THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "lnkernel")
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    n, size = len(x), _tiling(x).size
-    one = prepare(program, x, size)
+    n, quick = len(x), by_angle(program)
+    size, batch = _tiling(x, quick is not program)
+    one = prepare(quick, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
@@ -73,11 +82,10 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
     few = n * (n - 1) // 2 <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-    batches = _started(_each_batch(program, one, one, [] if few else corners))
-    ends = diagonal_of(program, one.points)  # while the first batches are computed
-    delicate = [np.triu_indices(n, 1)] if few else []
-    delicate += [found for batch in batches for found in _by_two(write, batch)]
-    for a, b, values in _with_care(program, one.points, one.points, delicate, (n, n)):
+    tiles = Tiles(quick, one, one, [] if few else corners, batch)
+    ends = diagonal_of(program, one.points)  # while the first tiles are computed
+    delicate = [np.triu_indices(n, 1)] if few else tiles.write(write)
+    for a, b, values in _with_care(quick, one.points, one.points, delicate, (n, n)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
             matrix[b, a] = value
@@ -88,8 +96,9 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    n, m, size = len(x), len(x2), _tiling(x).size
-    one, two = prepare(program, x, size, (0,)), prepare(program, x2, size, (1,))
+    n, m, quick = len(x), len(x2), by_angle(program)
+    size, batch = _tiling(x, quick is not program)
+    one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(run: Run) -> list[Pairs]:
@@ -100,12 +109,11 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
 
     few = n * m <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-    batches = _started(_each_batch(program, one, two, [] if few else corners))
+    tiles = Tiles(quick, one, two, [] if few else corners, batch)
     ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
     rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
-    delicate = [(rows, columns)]
-    delicate += [found for batch in batches for found in _by_two(write, batch)]
-    for a, b, values in _with_care(program, one.points, two.points, delicate, (n, m)):
+    delicate = [(rows, columns)] if few else tiles.write(write)
+    for a, b, values in _with_care(quick, one.points, two.points, delicate, (n, m)):
         for matrix, value in zip(out, values, strict=True):
             matrix[a, b] = value
     return out, ends, ends2
@@ -114,70 +122,69 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
 class Run(NamedTuple):
     """Tiles that stand side by side. They may reach over the edge of the matrix."""
 
-    corner: tuple[int, int]  # row and column of the first tile's first pair
+    corner: Corner  # of the first tile
     tiles: list[np.ndarray]  # for each kernel (run, size, size), NaN for delicate pairs
 
 
-class Batch(NamedTuple):
-    """Tiles that are being computed."""
+class Tiles:
+    """Computes the tiles with these corners and writes them, batch by batch.
 
-    corners: list[tuple[int, int]]
-    values: Out  # for each kernel (at least as many as corners, size, size)
-
-    def runs(self) -> list[Run]:
-        """The tiles by their rows, when all are there."""
-        arrays = [np.asarray(v) for v in self.values]
-        rows = [i for i, _ in self.corners]
-        starts = [0, *(np.flatnonzero(np.diff(rows)) + 1), len(rows)]
-        return [Run(self.corners[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
-
-
-def _each_batch(
-    program: Program, one: Prepared, two: Prepared, corners: list[tuple[int, int]]
-) -> Iterator[Batch]:
-    """The tiles with these corners, batch by batch."""
-    size, batch = _tiling(one.points.raw.unit)
-    compute = compiled(_batch, program.structure, program.which, program.all_live)
-    known = one.records[0], two.records[1]
-    ahead: Batch | None = None
-    for k in range(0, len(corners), batch):
-        some = corners[k : k + batch]
-        index = np.asarray(some + some[-1:] * (batch - len(some))).T // size
-        first, second = blocks_at(one.blocks, index[0]), blocks_at(two.blocks, index[1])
-        units, units2 = pairs.units(first), pairs.units(second)
-        cosines = None if units is None else _cosines(units, units2)
-        sides = pairs.without_units(first), pairs.without_units(second)
-        records = blocks_at(known[0], index[0]), blocks_at(known[1], index[1])
-        try:
-            values = compute(program.varying, *sides, cosines, records)
-        except OutOfStepError:  # a layer from outside that branches on its numbers
-            known = None, None
-            values = compute(program.varying, *sides, cosines, known)
-        if ahead is not None:
-            yield ahead  # it is written while the next one is computed
-        ahead = Batch(some, values)
-    if ahead is not None:
-        yield ahead
-
-
-def _started(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same batches, of which the first are being computed from now on."""
-    return chain(list(islice(batches, 1)), batches)
-
-
-def _by_two(write: Callable[[Run], list[Pairs]], batch: Batch) -> list[Pairs]:
-    """What `write` finds in the runs, with two threads: copying waits for memory, not for a core.
-
-    Every second run goes to the other thread, since runs of a symmetric matrix get shorter.
+    The first batches start at once. The others, and all writing, wait for `write`, and are done by threads: one
+    computes while another one copies.
     """
 
-    runs = batch.runs()
+    def __init__(
+        self, program: Program, one: Prepared, two: Prepared, corners: list[Corner], batch: int
+    ):
+        self.size, self.batch = one.rest.raw.live.shape[1], batch
+        starts = range(0, len(corners), self.batch)
+        self.batches = [corners[k : k + self.batch] for k in starts]
+        self.compute = partial(
+            compiled(_batch, program.structure, program.needs, program.which, program.all_live),
+            program.varying,
+        )
+        self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
+        try:
+            first = [self._start(some) for some in self.batches[:AHEAD]]  # compiled here, once
+        except OutOfStepError:  # a layer from outside that branches on its numbers
+            self.sides = pack((one.rest, None)), pack((two.rest, None))
+            first = [self._start(some) for some in self.batches[:AHEAD]]
+        self.started = first + [None] * (len(self.batches) - len(first))
 
-    def half(first: int) -> list[Pairs]:
-        return [found for run in runs[first::2] for found in write(run)]
+    def write(self, write: Callable[[Run], list[Pairs]]) -> list[Pairs]:
+        """Lets `write` have all runs of tiles; and the delicate pairs that it finds in them."""
 
-    rest = OTHER.submit(half, 1)
-    return half(0) + rest.result()
+        def finish(some: list[Corner], values: Out | None) -> list[Pairs]:
+            with jax.enable_x64(True):  # each thread has settings of its own
+                arrays = [np.asarray(v) for v in (values or self._start(some))]
+            return [found for run in _runs(some, arrays) for found in write(run)]
+
+        parts = [
+            THREADS.submit(finish, *both) for both in zip(self.batches, self.started, strict=True)
+        ]
+        try:
+            return [found for part in parts for found in part.result()]
+        finally:
+            for part in parts:
+                part.cancel()  # the rest, after an error
+
+    def _start(self, some: list[Corner]) -> Out:
+        places = np.asarray(some + some[-1:] * (self.batch - len(some))).T // self.size
+        units = [_at(*both) for both in zip(self.units, places, strict=True)]
+        sides = [side.at(index) for side, index in zip(self.sides, places, strict=True)]
+        return self.compute(*sides, None if None in units else _cosines(*units))
+
+
+def _at(blocks: pairs.Points | None, index: np.ndarray) -> pairs.Points | None:
+    """The blocks with these numbers."""
+    return jax.tree.map(lambda part: part[index], blocks)
+
+
+def _runs(corners: list[Corner], arrays: list[np.ndarray]) -> list[Run]:
+    """The tiles with these corners, by their rows."""
+    rows = [i for i, _ in corners]
+    starts = [0, *(np.flatnonzero(np.diff(rows)) + 1), len(rows)]
+    return [Run(corners[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
 
 
 def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
@@ -200,32 +207,30 @@ def _cosines(units: pairs.Points, units2: pairs.Points) -> pairs.Points:
 
 def _batch(
     structure: Structure,
+    needs: Needs,
     which: tuple[str, ...],
     all_live: bool,
     varying: Array,
-    one: pairs.Points,
-    two: pairs.Points,
+    first: Packed,
+    second: Packed,
     cosines: pairs.Points | None,
-    records: Records,
 ) -> Out:
     """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
-    arch = assemble(structure, varying)
-    size = one.raw.live.shape[1]
+    net = Network(assemble(structure, varying), needs)
 
-    def tile(
-        one: pairs.Points, two: pairs.Points, cosines: pairs.Points | None, records: Records
-    ) -> Out:
-        first, second = records
-        if first is None or second is None:
-            values, delicate = pairs.quick(arch, one, two, all_live, cosines)
+    def tile(first: Packed, second: Packed, cosines: pairs.Points | None) -> Out:
+        (one, record), (two, record2) = unpack(first), unpack(second)
+        if record is None or record2 is None:
+            values, delicate = pairs.quick(net, one, two, all_live, cosines)
         else:
-            num = pairs.recalling(arch, (first, second))
-            values, delicate = pairs.quick(arch, one, two, all_live, cosines, num)
+            num = pairs.recalling(net, (record, record2))
+            values, delicate = pairs.quick(net, one, two, all_live, cosines, num)
             num.demand_finished()
-        full = (jnp.broadcast_to(v, (size, size)) for v in named(values, which))
+        size = one.raw.live.shape[0]
+        full = (jnp.broadcast_to(v, (size, size)) for v in select(values, which))
         return tuple(jnp.where(delicate, jnp.nan, v) for v in full)
 
-    return jax.vmap(tile)(one, two, cosines, records)
+    return jax.vmap(tile)(first, second, cosines)
 
 
 def _delicate_pairs(run: Run, one_half: bool) -> list[Pairs]:
@@ -265,7 +270,8 @@ def _with_care(
     most = MOST_COORDINATES // points.raw.unit.shape[1]
     allowed = [c for c in CHUNKS if c <= most] or CHUNKS[:1]
     chunk = next((c for c in allowed if c >= len(rows)), allowed[-1])
-    compute = compiled(_careful, program.structure, program.which, program.all_live)
+    static = program.structure, program.needs, program.which, program.all_live
+    compute = compiled(_careful, *static)
     for k in range(0, len(rows), chunk):
         a, b = rows[k : k + chunk], columns[k : k + chunk]
         sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
@@ -275,6 +281,7 @@ def _with_care(
 
 def _careful(
     structure: Structure,
+    needs: Needs,
     which: tuple[str, ...],
     all_live: bool,
     varying: Array,
@@ -282,9 +289,12 @@ def _careful(
     two: pairs.Points,
 ) -> Out:
     """Some pairs, with all care."""
-    values = named(pairs.careful(assemble(structure, varying), one, two, all_live), which)
+    net = Network(assemble(structure, varying), needs)
+    values = select(pairs.careful(net, one, two, all_live), which)
     return tuple(jnp.broadcast_to(v, one.raw.live.shape) for v in values)
 
 
-def _tiling(x: Array) -> Tiling:
-    return SMALL if x.shape[1] <= MANY else LARGE
+def _tiling(x: Array, cheap: bool) -> Tiling:
+    if x.shape[1] > MANY:
+        return LARGE
+    return CHEAP if cheap else SMALL

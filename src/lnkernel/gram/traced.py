@@ -10,12 +10,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import needs_range, reads_centred_input, starts_with_bias
+from lnkernel.arch.facts import starts_with_bias
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
 from lnkernel.gram.compiled import compiled
+from lnkernel.gram.network import Network, network
 from lnkernel.gram.structure import Structure, assemble, dissect
 from lnkernel.types import Array
 
@@ -40,23 +41,24 @@ def diagonal(arch: Node, x: Array) -> Kernels:
 
 # Compiled as a whole: under jax.grad alone JAX would compile every single operation.
 def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> Kernels:
-    arch = assemble(structure, varying)
-    if starts_with_bias(arch):
+    net = network(assemble(structure, varying))
+    if starts_with_bias(net.arch):
         x, x2 = _off_zero(x), _off_zero(x2)
-    total = _covariance(arch, x, x2, False)
-    centred = _covariance(arch, x, x2, True) if reads_centred_input(arch) else None
-    kernels = pairs.through(arch, total, centred)
+    total = _covariance(net, x, x2, False)
+    centred = _covariance(net, x, x2, True) if net.needs.centred_input else None
+    kernels = pairs.through(net, total, centred)
     return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
 
 
 def _diagonal(structure: Structure, varying: list[Array], x: Array) -> Kernels:
-    arch = assemble(structure, varying)
-    x = _off_zero(x) if starts_with_bias(arch) else x
-    return pairs.diagonal(arch, pairs.prepare(arch, x), all_live=False)
+    net = network(assemble(structure, varying))
+    x = _off_zero(x) if starts_with_bias(net.arch) else x
+    kernels = pairs.diagonal(net, pairs.prepare(net, x), all_live=False)
+    return Kernels(*(jnp.broadcast_to(k, len(x)) for k in kernels))
 
 
-def _covariance(arch: Node, x: Array, x2: Array, centre: bool) -> Covariance:
-    one, two = (geometry.prepare(points, centre, needs_range(arch)) for points in (x, x2))
+def _covariance(net: Network, x: Array, x2: Array, centre: bool) -> Covariance:
+    one, two = (geometry.prepare(points, centre, net.needs.range) for points in (x, x2))
     return geometry.careful_matrix(one, two, centre)
 
 

@@ -75,8 +75,8 @@ class Validation(NamedTuple):
 
     def loss(self, likelihood: Likelihood, precision: Float64[np.ndarray, "r r"]) -> float:
         """The mean of −log p with this G."""
-        half = _half(precision, self.features)
-        return likelihood.predictive(self.outputs, own_products(half), self.targets, self.normal)
+        covariance = covariance_of(self.features, precision)
+        return likelihood.predictive(self.outputs, covariance, self.targets, self.normal)
 
 
 def nystrom_laplace(
@@ -110,9 +110,7 @@ def nystrom_laplace(
     stops: list[tuple[int, float, np.ndarray]] = []  # inputs so far, loss, G
     for first in range(0, n, check_every):
         some = order[first : first + check_every]
-        roots, psi = likelihood.root(values[some]), features(tangent, x[some], basis)
-        weighted = np.einsum("iab,iar->ibr", roots, psi).reshape(-1, size)
-        data += weighted.T @ weighted
+        data += likelihood.curvature(values[some], features(tangent, x[some], basis))
         if held is not None and prior_precision is not None:
             done = first + len(some)  # with so many the prior counts as much as with all of them
             precision = data + done / n * prior_precision * np.eye(size)
@@ -126,7 +124,9 @@ def nystrom_laplace(
     last = (n, 0.0, data + tau * np.eye(size))
     used, _, precision = min(stops, key=lambda stop: stop[1], default=last)
     losses = [(done, loss) for done, loss, _ in stops]
-    return NystromLaplace(tangent, likelihood, tau, evidence, basis, precision, used, losses)
+    return NystromLaplace(
+        tangent, likelihood, tau, evidence(tau), lambda: evidence, basis, precision, used, losses
+    )
 
 
 def features(tangent: Differential, x: Any, basis: Tree) -> Float64[np.ndarray, "m k r"]:
@@ -193,6 +193,17 @@ def _half(
     factor = scipy.linalg.cholesky(precision, lower=True)
     rows = psi.reshape(-1, psi.shape[2])
     return scipy.linalg.solve_triangular(factor, rows.T, lower=True).T.reshape(psi.shape)
+
+
+def covariance_of(
+    psi: Float64[np.ndarray, "m k r"], precision: Float64[np.ndarray, "r r"]
+) -> Float64[np.ndarray, "m k k"]:
+    """Ψ G⁻¹ Ψᵀ at every input.
+
+    >>> covariance_of(np.ones((1, 1, 1)), np.array([[4.0]]))
+    array([[[0.25]]])
+    """
+    return own_products(_half(precision, psi))
 
 
 def _values(tangent: Differential, x: np.ndarray) -> Float64[np.ndarray, "n k"]:

@@ -34,8 +34,8 @@ class Evidence:
     def __call__(self, prior_precision: float) -> float:
         """The log marginal likelihood at τ."""
         determinant = float(np.log1p(self.eigenvalues / prior_precision).sum())
-        return (
-            self.log_likelihood - 0.5 * prior_precision * self.squared_distance - 0.5 * determinant
+        return log_evidence(
+            self.log_likelihood, self.squared_distance, prior_precision, determinant
         )
 
     def best(self) -> float:
@@ -59,3 +59,13 @@ class Evidence:
             options={"xatol": 1e-10},
         )
         return math.exp(float(found.x))
+
+
+def log_evidence(
+    log_likelihood: float,
+    squared_distance: float,
+    prior_precision: float,
+    log_determinant: float,
+) -> float:
+    r"""$\log p(y \mid f) - \frac\tau2 |\theta_0-\mu|^2 - \frac12\log\det(1 + A A^T/\tau)$."""
+    return log_likelihood - 0.5 * (prior_precision * squared_distance + log_determinant)

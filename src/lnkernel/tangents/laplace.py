@@ -12,7 +12,9 @@ which never needs a matrix of the size of the parameters, nor an inverse of Λ.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -25,7 +27,7 @@ from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import products
 from lnkernel.tangents.differential import Differential
-from lnkernel.tangents.evidence import Evidence
+from lnkernel.tangents.evidence import Evidence, log_evidence
 from lnkernel.tangents.likelihoods import Categorical, Likelihood, softmax_mean
 from lnkernel.types import MoreInputs
 
@@ -39,13 +41,13 @@ class Laplace(ABC):
 
     Attributes:
         prior_precision: τ.
-        evidence: the terms of the marginal likelihood, for every τ.
     """
 
     _tangent: Differential
     _likelihood: Likelihood
     prior_precision: float
-    evidence: Evidence
+    _log_evidence: float  # at τ
+    _evidence: Callable[[], Evidence]
 
     def __repr__(self) -> str:
         name = type(self._likelihood).__name__.lower()
@@ -91,7 +93,16 @@ class Laplace(ABC):
 
     def log_marginal_likelihood(self) -> float:
         r"""$\log p(y \mid f) - \frac\tau2|\theta_0 - \mu|^2 - \frac12 \log\det(1 + A A^T/\tau)$."""
-        return self.evidence(self.prior_precision)
+        return self._log_evidence
+
+    @property
+    def evidence(self) -> Evidence:
+        """The marginal likelihood as a function of τ.
+
+        With a given τ the exact approximation does without eigenvalues; they are found when this is
+        first asked for, from a kernel that is computed again.
+        """
+        return self._evidence()
 
     @abstractmethod
     def _covariance(self, x: np.ndarray, k: int, *, full: bool) -> np.ndarray:
@@ -107,18 +118,24 @@ class ExactLaplace(Laplace):
 
     _x: np.ndarray
     _roots: Float64[np.ndarray, "n k k"]
-    _weights: Float64[np.ndarray, "rows rows"]  # U/√(μ + τ) of A Aᵀ = U μ Uᵀ
+    _factor: Float64[np.ndarray, "rows rows"]  # C, lower triangular, with C Cᵀ = 1 + A Aᵀ/τ
 
     def _covariance(self, x: np.ndarray, k: int, *, full: bool) -> np.ndarray:
-        rows = len(x) * k
+        rows, tau = len(x) * k, self.prior_precision
         across = self._tangent.gram(x, self._x).reshape(rows, len(self._x), k)
         projected = np.einsum("rja,jab->rjb", across, self._roots, optimize=True)
-        half = projected.reshape(rows, -1) @ self._weights
+        half = scipy.linalg.solve_triangular(
+            self._factor,
+            projected.reshape(rows, -1).T,
+            lower=True,
+            overwrite_b=True,
+            check_finite=False,
+        ).T / np.sqrt(tau)
         if full:
             every = self._tangent.gram(x).reshape(rows, rows)
-            return ((every - half @ half.T) / self.prior_precision).reshape(len(x), k, len(x), k)
+            return ((every - half @ half.T) / tau).reshape(len(x), k, len(x), k)
         prior = self._tangent.diagonal(x).reshape(len(x), k, k)
-        return (prior - own_products(half.reshape(len(x), k, -1))) / self.prior_precision
+        return (prior - own_products(half.reshape(len(x), k, -1))) / tau
 
     def _inputs_at_a_time(self, k: int) -> int:
         return max(1, ROWS // (len(self._x) * k**2))
@@ -132,24 +149,46 @@ def exact_laplace(
     prior_precision: float | None,
     prior_mean: float,
 ) -> ExactLaplace:
-    """A Aᵀ of all training inputs, and its eigenvectors."""
+    """A Aᵀ of all training inputs, and the Cholesky factor of 1 + A Aᵀ/τ."""
     with tangent.open(("X", x)) as (function, (points,)):
         values = products.values(function, points, tangent.batch_size).astype(np.float64)
-    n, k = values.shape
-    demand_memory(n * k, 4, "The kernel of all training outputs and its eigenvectors")
+    rows = values.size
+    demand_memory(rows, 4, "The kernel of all training outputs and its factor")
     roots = np.array(likelihood.root(values))
-    kernel = tangent.gram(points).reshape(n, k, n, k).astype(np.float64)
+    fit = likelihood.log_likelihood(values, y), squared_distance(tangent.params, prior_mean)
+
+    kernel = weighted_kernel(tangent, points, roots)
+    if prior_precision is None:
+        known = Evidence(*fit, _eigenvalues(kernel))
+        tau, evidence = known.best(), lambda: known
+    else:
+
+        @cache
+        def evidence() -> Evidence:
+            return Evidence(*fit, _eigenvalues(weighted_kernel(tangent, points, roots)))
+
+        tau = prior_precision
+    kernel /= tau
+    kernel[np.diag_indices(rows)] += 1.0
+    factor = scipy.linalg.cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
+    log_determinant = 2 * float(np.log(factor.diagonal()).sum())
+    value = log_evidence(*fit, tau, log_determinant)
+    return ExactLaplace(tangent, likelihood, tau, value, evidence, points, roots, factor)
+
+
+def weighted_kernel(
+    tangent: Differential, x: np.ndarray, roots: Float64[np.ndarray, "n k k"]
+) -> Float64[np.ndarray, "rows rows"]:
+    """A Aᵀ = Lᵀ K L at these inputs, with L in blocks of one input each."""
+    n, k, _ = roots.shape
+    kernel = tangent.gram(x).reshape(n, k, n, k).astype(np.float64, copy=False)
     kernel = np.einsum("iab,iajc->ibjc", roots, kernel, optimize=True)
-    kernel = np.einsum("ibjc,jcd->ibjd", kernel, roots, optimize=True).reshape(n * k, n * k)
-    mu, vectors = scipy.linalg.eigh(kernel, overwrite_a=True, check_finite=False)
-    mu = np.maximum(mu, 0.0)  # exact zeros come with either sign
-    evidence = Evidence(
-        likelihood.log_likelihood(values, y), squared_distance(tangent.params, prior_mean), mu
-    )
-    tau = evidence.best() if prior_precision is None else prior_precision
-    return ExactLaplace(
-        tangent, likelihood, tau, evidence, points, roots, vectors / np.sqrt(mu + tau)
-    )
+    return np.einsum("ibjc,jcd->ibjd", kernel, roots, optimize=True).reshape(n * k, n * k)
+
+
+def _eigenvalues(kernel: Float64[np.ndarray, "rows rows"]) -> Float64[np.ndarray, " rows"]:
+    found = scipy.linalg.eigvalsh(kernel, check_finite=False)
+    return np.maximum(found, 0.0)  # exact zeros come with either sign
 
 
 def own_products(

@@ -16,6 +16,8 @@ from lnkernel.errors import InputError
 from lnkernel.tangents.inputs import check_columns
 
 Outputs = Float64[np.ndarray, "n k"]
+Matrices = Float64[np.ndarray, "n k k"]  # one at every input
+Samples = Float64[np.ndarray, "samples k"]
 
 
 class Likelihood(ABC):
@@ -26,7 +28,7 @@ class Likelihood(ABC):
         """The targets, checked."""
 
     @abstractmethod
-    def root(self, f: Outputs) -> Float64[np.ndarray, "n k k"]:
+    def root(self, f: Outputs) -> Matrices:
         """L with L Lᵀ = Λ at every input."""
 
     @abstractmethod
@@ -34,14 +36,16 @@ class Likelihood(ABC):
         """Σ log p(y_i | f_i)."""
 
     @abstractmethod
-    def predictive(
-        self,
-        f: Outputs,
-        covariance: Float64[np.ndarray, "n k k"],
-        y: np.ndarray,
-        normal: np.ndarray,
-    ) -> float:
+    def predictive(self, f: Outputs, covariance: Matrices, y: np.ndarray, normal: Samples) -> float:
         """The mean of −log p(y_i) where f_i is normal with these moments."""
+
+    def curvature(
+        self, f: Outputs, features: Float64[np.ndarray, "n k r"]
+    ) -> Float64[np.ndarray, "r r"]:
+        """Σ Ψᵀ Λ Ψ over the inputs, with these features Ψ at each."""
+        weighted = np.einsum("iab,iar->ibr", self.root(f), features, optimize=True)
+        rows = weighted.reshape(-1, features.shape[2])
+        return rows.T @ rows
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Gaussian(Likelihood):
         check_columns(targets, outputs)
         return targets.reshape(n, outputs)
 
-    def root(self, f: Outputs) -> Float64[np.ndarray, "n k k"]:
+    def root(self, f: Outputs) -> Matrices:
         n, k = f.shape
         return np.broadcast_to(np.eye(k) / math.sqrt(self.noise), (n, k, k))
 
@@ -63,13 +67,7 @@ class Gaussian(Likelihood):
         normaliser = f.size * math.log(2 * math.pi * self.noise)
         return -0.5 * (float(np.square(f - y).sum()) / self.noise + normaliser)
 
-    def predictive(
-        self,
-        f: Outputs,
-        covariance: Float64[np.ndarray, "n k k"],
-        y: np.ndarray,
-        normal: np.ndarray,
-    ) -> float:
+    def predictive(self, f: Outputs, covariance: Matrices, y: np.ndarray, normal: Samples) -> float:
         spread = covariance + self.noise * np.eye(f.shape[1])
         misfit = np.einsum("ia,ia->i", y - f, np.linalg.solve(spread, (y - f)[..., None])[..., 0])
         _, log_determinant = np.linalg.slogdet(2 * math.pi * spread)
@@ -93,7 +91,7 @@ class Categorical(Likelihood):
             )
         return given
 
-    def root(self, f: Outputs) -> Float64[np.ndarray, "n k k"]:
+    def root(self, f: Outputs) -> Matrices:
         """diag(√p) − p √pᵀ: times its transpose it is diag(p) − p pᵀ, and nothing is inverted."""
         p = scipy.special.softmax(f, axis=1)
         root = np.sqrt(p)
@@ -102,22 +100,12 @@ class Categorical(Likelihood):
     def log_likelihood(self, f: Outputs, y: np.ndarray) -> float:
         return float(scipy.special.log_softmax(f, axis=1)[np.arange(len(y)), y].sum())
 
-    def predictive(
-        self,
-        f: Outputs,
-        covariance: Float64[np.ndarray, "n k k"],
-        y: np.ndarray,
-        normal: np.ndarray,
-    ) -> float:
+    def predictive(self, f: Outputs, covariance: Matrices, y: np.ndarray, normal: Samples) -> float:
         chances = softmax_mean(f, covariance, normal)
         return -float(np.log(np.maximum(chances[np.arange(len(y)), y], 1e-300)).mean())
 
 
-def softmax_mean(
-    f: Outputs,
-    covariance: Float64[np.ndarray, "n k k"],
-    normal: Float64[np.ndarray, "samples k"],
-) -> Float64[np.ndarray, "n k"]:
+def softmax_mean(f: Outputs, covariance: Matrices, normal: Samples) -> Outputs:
     """The mean of softmax over samples of a normal distribution at every input."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]  # zeros come with either sign

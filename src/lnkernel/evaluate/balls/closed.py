@@ -14,10 +14,14 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.series import expectations
+from lnkernel.evaluate.balls.analytic import analytic_of
 from lnkernel.evaluate.balls.arithmetic import BallOperations, Balls
+from lnkernel.evaluate.balls.at_length import exact_layer
 from lnkernel.evaluate.balls.numbers import Ball, balls, elementwise, lower_end, upper_end
 from lnkernel.evaluate.balls.on_ray import NONE, ZERO, Jet, OnRay, is_zero
 from lnkernel.evaluate.balls.ray import Ray
+from lnkernel.evaluate.balls.series import series_dual
+from lnkernel.evaluate.balls.series_on_ray import series_dual_on_ray
 
 _arcsine = elementwise(lambda sine, cosine: arb.atan2(sine, cosine), 2)
 _ratio = elementwise(lambda sine, cosine: _arcsine_ratio(sine, cosine), 2)
@@ -26,14 +30,25 @@ _fallen = elementwise(lambda x: -((-x).expm1()), 1)
 _sharper = elementwise(lambda x, y: x if x.is_finite() and x.rad() <= y.rad() else y, 2)
 
 
-@expectations.register(Balls)
-@expectations.register(Ray)
-def _(num: Balls | Ray, layer: Smooth, cov: Covariance, terms: int, *more: Any) -> Dual:
-    """The dual of an activation that has a closed form; others are refused."""
+@expectations.register
+def _(num: Balls, layer: Smooth, cov: Covariance, terms: int, *more: Any) -> Dual:
+    return _dual(num, layer, cov, terms, series_dual)
+
+
+@expectations.register
+def _(num: Ray, layer: Smooth, cov: Covariance, terms: int, *more: Any) -> Dual:
+    return _dual(num, layer, cov, terms, series_dual_on_ray)
+
+
+def _dual(num: Any, layer: Smooth, cov: Covariance, terms: int, by_series: Any) -> Dual:
+    """The dual by a closed form, or by Hermite polynomials and integrals; where neither is known it is refused."""
     form = form_of(layer, num)
-    if form is None:
-        return expectations.dispatch(object)(num, layer, cov, terms)
-    return closed_dual(form, cov, num)
+    if form is not None:
+        return closed_dual(form, cov, num)
+    phi = analytic_of(exact_layer(layer))
+    if phi is not None:
+        return by_series(num, layer, phi, cov)
+    return expectations.dispatch(object)(num, layer, cov, terms)
 
 
 @elementary.circle.register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
-from lnkernel.evaluate.float64.precise import Precise, as_precise, normalised, quotient
+from lnkernel.evaluate.float64.precise import Precise, as_precise, is_single, normalised, quotient
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 T = TypeVar("T")
@@ -137,9 +138,30 @@ class Float64:
 
 
 class EagerFloat64(Float64):
-    """NumPy arrays of float64: nothing to compile, and no derivatives."""
+    """NumPy arrays of float64: nothing to compile, and no derivatives.
+
+    What is made of single numbers, such as the lengths behind a LayerNorm, is kept: they are the same for all inputs,
+    and for the next matrix.
+    """
 
     xp = np
+
+    def cosines(self, leg_square: Any, other: Array) -> Cosines:
+        if not (_is_known(leg_square) and _is_known(other)):
+            return super().cosines(leg_square, other)
+        settings = self.with_range, self.quick, self.equal, self.sharp
+        return _kept_cosines(settings, leg_square, other)
+
+
+@lru_cache(maxsize=1024)
+def _kept_cosines(settings: tuple[bool, ...], leg_square: Any, other: Any) -> Cosines:
+    return Float64.cosines(EagerFloat64(*settings), leg_square, other)
+
+
+def _is_known(x: Any) -> bool:
+    if isinstance(x, Precise):
+        return is_single(x.high) and is_single(x.low) and x.exponent is None
+    return isinstance(x, float)
 
 
 @differentiable

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from lnkernel.arch import Node, Serial
@@ -117,6 +118,8 @@ def _take_out(part: Any, arrays: list[Any]) -> Any:
                 return _Slot(number, part.shape)
         arrays.append(part)
         return _Slot(len(arrays) - 1, part.shape)
+    if isinstance(part, np.ndarray) and part.ndim == 0:
+        return part[()]
     if dataclasses.is_dataclass(part):
         fields = dataclasses.fields(part)
         return type(part), tuple(_take_out(getattr(part, f.name), arrays) for f in fields)
@@ -125,10 +128,14 @@ def _take_out(part: Any, arrays: list[Any]) -> Any:
     return part
 
 
-def _put_back(form: Any, arrays: list[Any]) -> Any:
+def _put_back(form: Any, arrays: list[Any], known: dict[Any, Any] | None = None) -> Any:
+    """The part again. What had one form is one object again: rules ask whether both lengths are one and the same."""
+    known = {} if known is None else known
     if isinstance(form, _Slot):
         return arrays[form.number]
     if isinstance(form, tuple):
-        kind, items = form
-        return kind(*(_put_back(item, arrays) for item in items))
+        if form not in known:
+            kind, items = form
+            known[form] = kind(*(_put_back(item, arrays, known) for item in items))
+        return known[form]
     return form

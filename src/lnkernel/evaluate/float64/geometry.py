@@ -85,6 +85,12 @@ def blocks(inputs: Inputs, index: AnyArray, with_difference: bool) -> Inputs:
     return take(kept._replace(unit=None), index)._replace(spread=spread)
 
 
+def some(inputs: Inputs, most: int) -> Inputs:
+    """The first points, so many at most, copied."""
+    made: Inputs = jax.tree.map(lambda part: part[:most].copy(), _without_spread(inputs))
+    return made._replace(spread=None if inputs.spread is None else inputs.spread[:, :most].copy())
+
+
 def take(inputs: Inputs, index: AnyArray) -> Inputs:
     """The points with these numbers, for `careful`."""
     return jax.tree.map(lambda part: part[index], _without_spread(inputs))
@@ -225,10 +231,10 @@ def _covariance(
 
 
 def itself(inputs: Inputs, all_live: bool) -> Covariance:
-    """The covariance of every input with itself, (n,)."""
+    """The covariance of every input with itself, (n,). The angle is one number: so are lengths behind a LayerNorm."""
     length = Length(inputs.square) if all_live else Length(inputs.square, inputs.live)
-    zero = namespace.of(inputs.length).zeros_like(inputs.length)
-    return Covariance(length, length, zero, zero + 1, zero + 1, zero)
+    zero, one = (namespace.of(inputs.length).float64(number) for number in (0, 1))
+    return Covariance(length, length, zero, one, one, zero)
 
 
 def _square_sum(x: Array) -> Precise:

@@ -45,7 +45,7 @@ def _(
     degrees: Parity | None = None,
     longest: float | None = None,
 ) -> Dual:
-    r1, r2 = (num.xp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
+    r1, r2 = cov.each(lambda length: num.xp.maximum(num.sqrt(length.q), SHORTEST))
     phi = function_of(layer)
     if degrees is not None and known_zero(cov.e) and np.ndim(r1) == 0:
         one = features(layer, r1, terms)

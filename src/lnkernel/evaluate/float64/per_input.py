@@ -26,6 +26,10 @@ class OutOfStepError(Exception):
     """The rules did not do the same with JAX's numbers as with NumPy's."""
 
 
+class Complete(Exception):  # noqa: N818 (it is no error)
+    """As many steps are remembered as were asked for."""
+
+
 class Step(NamedTuple):
     """One operation: its name, and the form of its result."""
 
@@ -62,8 +66,11 @@ class Remembering(EagerFloat64):
 
     prepared = True
 
-    def __init__(self, with_range: bool, sharp: bool, side: int, points: int):
+    def __init__(
+        self, with_range: bool, sharp: bool, side: int, points: int, most: int | None = None
+    ):
         super().__init__(with_range, quick=True, sharp=sharp)
+        self.most = most  # steps
         self.busy, self.shape = False, (points, 1) if side == 0 else (1, points)
         self.rows: list[np.ndarray] = []
         self.steps: list[Step] = []
@@ -77,6 +84,8 @@ class Remembering(EagerFloat64):
         arrays = [np.asarray(leaf) for leaf in leaves]
         self.rows += [np.broadcast_to(array, self.shape).ravel() for array in arrays]
         self.steps.append(Step(name, form, tuple(array.dtype.str for array in arrays)))
+        if len(self.steps) == self.most:
+            raise Complete
         return result
 
     def record(self) -> Record:

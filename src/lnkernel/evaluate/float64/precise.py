@@ -8,6 +8,7 @@ not per pair: twice the digits, and where needed an exponent, cost nothing that 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.namespace import constant, differentiable, from_bits, to_bits
 from lnkernel.evaluate.float64.projection import rounded_to_26_bits, two_sum
 
+ZERO = np.float64(0.0)
+SPLIT = np.float64((1 << 27) + 1)
 FAR = 1000  # binary digits; two numbers so far apart do not know of one another
 
 
@@ -32,8 +35,8 @@ class Precise:
     those of `high`: the others are constant, or too small to matter.
     """
 
-    high: Array
-    low: Array
+    high: Any  # an array, or a single number of NumPy's
+    low: Any
     exponent: Array | None = None
 
     __array_ufunc__ = None  # NumPy's arrays leave `array * precise` to us
@@ -75,6 +78,8 @@ def as_precise(x: Any) -> Precise:
     """x with all digits that it has."""
     if isinstance(x, Precise):
         return x
+    if isinstance(x, float | int):  # a single number, NumPy's too, takes a tenth of an array's time
+        return Precise(np.float64(x), ZERO)
     xp = namespace.of(x)
     x = xp.asarray(x, np.float64)
     return Precise(x, xp.zeros_like(x))
@@ -125,8 +130,11 @@ def rounded_sum(first: Array, second: Array, exponent: Array | None) -> Precise:
 
 def _precise(high: Array, low: Array, exponent: Array | None) -> Precise:
     """The correction is below every derivative; beyond the range of float64 there is none."""
+    if is_single(high) and is_single(low):
+        usable = abs(high) > 1e-290 and math.isfinite(low)
+        return Precise(high, low if usable else ZERO, exponent)
     xp = namespace.of(high, low)
-    usable = xp.isfinite(high) & (xp.abs(high) > 1e-290) & xp.isfinite(low)
+    usable = (xp.abs(high) > 1e-290) & xp.isfinite(low)  # beside an infinite `high`, `low` is NaN
     return Precise(high, constant(xp.where(usable, low, 0.0)), exponent)
 
 
@@ -183,10 +191,23 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
     return root, jnp.where(usable, 0.5 / jnp.where(usable, root, 1.0), 0.0) * tangents[0]
 
 
+def is_single(x: Any) -> bool:
+    """Whether it is one of NumPy's numbers, and no array: its own functions take a tenth of the time."""
+    return type(x) is np.float64
+
+
+def _half_of_the_digits(x: Array) -> Array:
+    """The upper 26 (Veltkamp): fewer steps than by the bits, where no compiler simplifies them away."""
+    wide = x * SPLIT
+    return wide - (wide - x)
+
+
 def _product_error(x: Array, y: Array, product: Array) -> Array:
     """x y - product, exactly (Dekker); x and y are split into halves whose products are exact."""
-    xp = namespace.of(x, y)
-    x, y, product = (constant(xp.asarray(v, np.float64)) for v in (x, y, product))
-    x_high, y_high = rounded_to_26_bits(x), rounded_to_26_bits(y)
+    if namespace.of(x, y) is np:
+        x_high, y_high = _half_of_the_digits(x), _half_of_the_digits(y)
+    else:
+        x, y, product = (constant(jnp.asarray(v, jnp.float64)) for v in (x, y, product))
+        x_high, y_high = rounded_to_26_bits(x), rounded_to_26_bits(y)
     x_low, y_low = x - x_high, y - y_high
     return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low

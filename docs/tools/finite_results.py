@@ -1,0 +1,211 @@
+"""Results of the experiments on finite networks, from their folders into the documentation.
+
+    lnkernel reproduce finetuning      # and linearized, laplace: full runs, into out/NAME
+    python docs/tools/finite_results.py [OUT]
+
+It writes the tables between marks in docs/finetuning.md and docs/reproduction.md, and copies of the figures,
+made smaller, into docs/assets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+DOCS = Path(__file__).parents[1]
+PAGES = {
+    "finetuning": "finetuning.md",
+    "linearized": "finetuning.md",
+    "laplace": "reproduction.md",
+}
+FIGURES = {
+    "finetuning": ("gap", "choices"),
+    "linearized": ("accuracy", "anisotropy"),
+    "laplace": ("scores", "reliability"),
+}
+WIDTH = 1000  # pixels
+Row = dict[str, Any]
+
+
+def manifest(folder: Path) -> Row:
+    """What the run says of itself; an error unless it is a full one that came to its end."""
+    found: Row = json.loads((folder / "manifest.json").read_text())
+    if found["quick"] or not found["finished"]:
+        raise SystemExit(f"{folder} is no full run that came to its end")
+    return found
+
+
+def rows(folder: Path, name: str) -> list[Row]:
+    """A table of the run."""
+    found: list[Row] = json.loads((folder / f"{name}.json").read_text())
+    return found
+
+
+def markdown(table: Sequence[Row]) -> str:
+    """The rows as a table of Markdown."""
+    head = list(table[0])
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(row[name]) for name in head) + " |" for row in table]
+    return "\n".join(lines)
+
+
+def interval(row: Row, mean: str, low: str, high: str, form: str = ".2f") -> str:
+    """The mean with its interval."""
+    return " ".join(
+        [_number(row[mean], form), f"[{_number(row[low], form)}, {_number(row[high], form)}]"]
+    )
+
+
+def _number(value: Any, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}".replace("-", "−")
+
+
+def finetuning(folder: Path) -> list[str]:
+    """The gap, its power of λ, correlations with the condition number, and the selective rule."""
+    gap = [
+        {
+            "network, trained": f"{row['network']}, {row['trained']}",
+            "λ/λ_max": f"{row['λ/λ_max']:g}",
+            "distance to the start": _number(row["|θ*−θ₀|"], ".2g"),
+            "gap [95 %]": interval(row, "gap", "gap, 95 % from", "gap, to", ".2g"),
+            "proved after": _number(row["proved after"], ".2g"),
+            "proved before": _number(row["proved before"], ".1g"),
+            "mean of the outputs' gap": f"{100 * row['mean |f−f̄|/|f|']:.2g} %",
+            "accuracy: network, linearized": f"{row['accuracy']:.3f}, {row['linearized']:.3f}",
+        }
+        for row in rows(folder, "gap")
+        if row["trained"] in ("all parameters", "LoRA") and row["λ/λ_max"] <= 10
+    ]
+    powers = [
+        {
+            "network": row["network"],
+            "trained": row["trained"],
+            "seeds": row["seeds"],
+            "power of λ [95 %]": interval(row, "slope", "95 % from", "to", ".3f"),
+        }
+        for row in rows(folder, "slopes")
+    ]
+    related = [
+        {
+            "network": row["network"],
+            "measure": row["measure"],
+            "trained by": row["trained by"],
+            "seeds × choices": f"{row['seeds']} × {row['choices']}",
+            "rank correlation [95 %]": interval(row, "rank correlation", "95 % from", "to"),
+        }
+        for row in rows(folder, "correlations")
+    ]
+    rules = [
+        {
+            "ridge term": row["rule"],
+            **{
+                f"{name} [95 %]": interval(row, name, f"{name}, 95 % from", f"{name}, to", ".3f")
+                for name in ("risk", "accuracy", "distance")
+            },
+        }
+        for row in rows(folder, "rules")
+    ]
+    return [markdown(gap), markdown(powers), markdown(related), markdown(rules)]
+
+
+def linearized(folder: Path) -> list[str]:
+    """Tasks, how the index orders them, and kernels that are trained anew."""
+    tasks = [
+        {
+            "network, data": f"{row['network']}, {row['data']}",
+            "task": row["task"],
+            "network": _number(row["network's accuracy"], ".3f"),
+            "linearized": f"{row['linearized']:.3f}",
+            "difference [95 %]": interval(row, "difference", "95 % from", "to", ".3f"),
+            "larger class": f"{row['larger class']:.3f}",
+            "growth of the alignment": f"{row['growth']:.3g}",
+        }
+        for row in rows(folder, "tasks")
+    ]
+    ranks = [
+        {
+            "network, data": f"{row['network']}, {row['data']}",
+            **{
+                f"{name} [95 %]": interval(row, name, f"{name}, 95 % from", f"{name}, to")
+                for name in ("of the network", "of the linearization")
+            },
+        }
+        for row in rows(folder, "ranks")
+    ]
+    again = [
+        {
+            "network, data": f"{row['network']}, {row['data']}",
+            "task": row["task"],
+            "network": _number(row["network's accuracy"], ".3f"),
+            "kernel before": f"{row['kernel before']:.3f}",
+            "kernel after": f"{row['kernel after']:.3f}",
+            "gain [95 %]": interval(row, "gain", "95 % from", "to", ".3f"),
+        }
+        for row in rows(folder, "retrained")
+    ]
+    return [markdown(tasks), markdown(ranks), markdown(again)]
+
+
+def laplace(folder: Path) -> list[str]:
+    """The scores of every method."""
+
+    def cell(row: Row, score: str) -> str:
+        return f"{row[score]:.3f} ± {row[f'± ({score})']:.3f}"
+
+    table = [
+        {
+            "data": row["data"],
+            "method": row["method"],
+            **{score: cell(row, score) for score in ("NLL", "ECE", "accuracy")},
+            "τ, median": "–" if row["τ, median"] is None else f"{row['τ, median']:.3g}",
+        }
+        for row in rows(folder, "table")
+    ]
+    return [markdown(table)]
+
+
+TABLES: dict[str, Callable[[Path], list[str]]] = {
+    "finetuning": finetuning,
+    "linearized": linearized,
+    "laplace": laplace,
+}
+
+
+def replace_block(text: str, mark: str, block: str) -> str:
+    """A page with what stands between the two marks of this name replaced."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise SystemExit(f"expected {begin} and {end} once, in this order")
+    return pattern.sub(lambda _: f"{begin}\n{block}\n{end}", text)
+
+
+def copy_figure(file: Path, target: Path) -> None:
+    """The figure, `WIDTH` pixels wide, in few colours."""
+    with Image.open(file) as picture:
+        height = round(picture.height * WIDTH / picture.width)
+        smaller = picture.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
+        smaller.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def main(out: Path) -> None:
+    for name, page in PAGES.items():
+        folder = out / name
+        about = manifest(folder)
+        text = (DOCS / page).read_text()
+        for number, table in enumerate(TABLES[name](folder), start=1):
+            text = replace_block(text, f"{name} {number}", table)
+        (DOCS / page).write_text(text)
+        for figure in FIGURES[name]:
+            copy_figure(folder / f"{figure}.png", DOCS / "assets" / f"{name}-{figure}.png")
+        print(f"{name}: {len(about['seeds'])} seeds, {about['ended']}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))

@@ -1,0 +1,48 @@
+"""Networks with a normalisation as programs that they share: all that is behind it is one function of the angle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from lnkernel.arch import Serial
+from lnkernel.arch.facts import needs_sharp_lengths
+from lnkernel.evaluate.float64.angle_function import with_angle_function
+from lnkernel.gram.program import Dissected, Program, network_of
+from lnkernel.gram.structure import Structure, dissect
+
+
+def by_angle(program: Program) -> Program:
+    """The same kernels of pairs, for less work; or the program itself, where the lengths of the inputs matter in every
+    layer, or a layer takes so much work that few angles are worth a program."""
+    if not program.all_live or program.needs.compiler:
+        return program
+    ntk = "ntk" in program.which
+    made = _dissect(_Key(program.structure, program.varying.tobytes(), ntk, program))
+    if made is None:
+        return program
+    return program._replace(structure=made.structure, varying=made.varying, needs=made.needs)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A network by its structure and its numbers."""
+
+    structure: Structure
+    numbers: bytes
+    ntk: bool
+    program: Program = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _dissect(key: _Key) -> Dissected | None:
+    arch = with_angle_function(network_of(key.program).arch, key.ntk)
+    if arch is None:
+        return None
+    structure, varying = dissect(arch)
+    # behind a norm the digits of the lengths before it no longer matter
+    sharp = needs_sharp_lengths(Serial(arch.layers[:-1]))
+    needs = key.program.needs._replace(loop=False, sharp_lengths=sharp)
+    return Dissected(structure, np.asarray(varying), needs)

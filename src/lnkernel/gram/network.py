@@ -1,0 +1,50 @@
+"""An architecture, and what its rules need to know of the inputs: asked once, since it is a walk over all layers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lnkernel.arch import Node
+from lnkernel.arch.facts import (
+    needs_compiler,
+    needs_difference,
+    needs_range,
+    needs_sharp_lengths,
+    reads_centred_input,
+)
+from lnkernel.evaluate.float64.deep import has_loop
+
+
+class Needs(NamedTuple):
+    """Facts that follow from the structure of a network alone; see `lnkernel.arch.facts`."""
+
+    range: bool  # of squared lengths, beyond that of float64
+    difference: bool  # of the lengths of two inputs
+    sharp_lengths: bool
+    centred_input: bool
+    compiler: bool  # even for few pairs
+    loop: bool  # over equal blocks
+
+
+class Network(NamedTuple):
+    """An architecture with its needs."""
+
+    arch: Node
+    needs: Needs
+
+
+def network(arch: Node) -> Network:
+    """The architecture with its needs."""
+    return Network(arch, needs_of(arch))
+
+
+def needs_of(arch: Node) -> Needs:
+    """What the rules of this architecture need."""
+    return Needs(
+        range=needs_range(arch),
+        difference=needs_difference(arch),
+        sharp_lengths=needs_sharp_lengths(arch),
+        centred_input=reads_centred_input(arch),
+        compiler=needs_compiler(arch),
+        loop=has_loop(arch),
+    )
