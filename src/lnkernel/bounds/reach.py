@@ -26,6 +26,7 @@ import numpy as np
 
 from lnkernel.arch import Dense, Identity, LayerNorm, Node, RMSNorm, Serial
 from lnkernel.arch.flow import inside
+from lnkernel.arch.traits import traits
 from lnkernel.bounds.bounded_activations import Bounded, numbers_of
 from lnkernel.errors import ArchitectureError
 from lnkernel.evaluate.float64.moments import moments_at
@@ -115,7 +116,7 @@ def _(layer: LayerNorm | RMSNorm, state: Reach, here: str) -> Reach:
         _refuse(layer, here, "trainable scales and biases are not part of the proof")
     if state.least + layer.eps == 0:
         _refuse(layer, here, "it divides by a length that may be as small as 0")
-    square = state.rest if isinstance(layer, LayerNorm) else state.own
+    square = state.rest if traits(layer).forgets_mean else state.own
     own, rest = square / (square + layer.eps), state.rest / (square + layer.eps)
     tangent = state.tangent / np.sqrt((state.least + layer.eps) * (square + layer.eps))
     least = state.least / (state.least + layer.eps)
