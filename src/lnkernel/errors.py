@@ -382,6 +382,29 @@ class DuplicateInputsError(LnkernelError, ValueError):
         self.groups, self.agree = groups, agree
 
 
+class TooManyPointsError(LnkernelError, ValueError):
+    """More points than LAPACK's 32-bit integers can count the pairs of."""
+
+    def __init__(self, n: int, most: int):
+        super().__init__(
+            f"X: expected at most {most} points, got {n}. Half of their Gram matrix would have room, but its entries "
+            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points, or a machine with "
+            f"memory for the whole matrix ({8 * n * n / 2**30:.0f} GiB)."
+        )
+
+
+class HalfMatrixError(LnkernelError, TypeError):
+    """A posterior that holds half of its Gram matrix was asked for what takes the whole."""
+
+    def __init__(self, n: int):
+        super().__init__(
+            f"posterior: expected one that holds its whole Gram matrix, got one of {n} points that holds half of it, "
+            "because the whole had no room in memory. Training in time, and all that is computed inside jax.jit, "
+            "jax.grad or jax.vmap, take the whole matrix. Take fewer points, or a machine with "
+            f"{8 * n * n / 2**30:.0f} GiB of memory; outside of them mean, variance and bound need half of it."
+        )
+
+
 class SingularGramError(LnkernelError, ArithmeticError):
     """A Gram matrix that float64 cannot tell from a singular one.
 

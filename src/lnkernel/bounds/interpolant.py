@@ -10,7 +10,6 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.check import Data
 from lnkernel.errors import UnresolvedEigenvalueError
-from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.fit import Fit, diagonal, fit
 from lnkernel.gp.noise import Variance
 from lnkernel.gp.spectrum import Eigenvalue, resolution, smallest_eigenvalue
@@ -42,7 +41,7 @@ def _interpolant(made: Fit, overwrite: bool) -> Interpolant:
     largest = float(np.abs(y).max())
     a = factor.solve(y / largest if largest else y)
     # Θa itself, and not (Θ + noise I)a - noise a, which cancels where the noise is large
-    theta = Cholesky(factor.both, diagonal(made.kernel, made.data.x))
+    theta = factor.with_diagonal(diagonal(made.kernel, made.data.x))
     quadratic = (a * theta.times(a)).sum(axis=0)
     resolved = resolution(factor)
     least = smallest_eigenvalue(factor, overwrite=overwrite)

@@ -13,16 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its parts load at their first use, so that `import lnkernel` stays quick
 
+from lnkernel.gp.factor import Factor
+
 _ROWS = 256  # rows worked on at a time, where there is no memory for a second matrix
 FEW = 4  # columns, which are faster one by one than by the methods for matrices
 
 
 @dataclass(frozen=True)
-class Cholesky:
+class Cholesky(Factor):
     """A symmetric positive definite matrix A and its factor, in one array."""
 
     both: np.ndarray  # Fortran order: L in the lower triangle, A's entries above the diagonal
     diagonal: np.ndarray  # the diagonal of A
+
+    @property
+    def stored(self) -> np.ndarray:
+        return self.both
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
@@ -32,11 +38,6 @@ class Cholesky:
             return np.stack(columns, axis=1) + correction
         product = scipy.linalg.blas.dsymm(1.0, self.both, np.asfortranarray(b), lower=0)
         return np.asarray(product + correction)
-
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """A⁻¹ b, for b of shape (n, k), with one step of iterative refinement."""
-        solution = self.solve_roughly(b)
-        return solution + self.solve_roughly(b - self.times(solution))
 
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b, for b of shape (n, k)."""
@@ -56,6 +57,9 @@ class Cholesky:
         return math.hypot(
             norm("F", self.diagonal[:, None]), *(math.sqrt(2) * part for part in above)
         )
+
+    def with_diagonal(self, diagonal: np.ndarray) -> Cholesky:
+        return Cholesky(self.both, diagonal)
 
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), without refinement."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy
 
 from lnkernel.errors import SingularGramError
-from lnkernel.gp.cholesky import Cholesky
-from lnkernel.gp.spectrum import EPS, KERNEL_ERROR, resolution, smallest_eigenvalue
+from lnkernel.gp.factor import Factor
+from lnkernel.gp.packed import GramRows, packed_cholesky
+from lnkernel.gp.spectrum import EPS, KERNEL_ERROR, by_lanczos, resolution, smallest_eigenvalue
 
 _ROWS = 1024  # worked on at a time
 _TINY = 1e-150  # a distance of inputs up to 1 whose square is not zero
 _CONSTANT = 1e-6  # relative spread of a diagonal up to which it counts as constant
 
 
-def is_resolved(factor: Cholesky) -> bool:
+def is_resolved(factor: Factor) -> bool:
     r"""Whether the smallest eigenvalue stands out from the rounding noise, quickly estimated.
 
     What counts for Cholesky's method is the matrix scaled to unit diagonal, $H$ (Demmel 1989):
@@ -52,6 +55,39 @@ def singular(gram: np.ndarray, x: np.ndarray) -> SingularGramError:
         alike=alike,
         scaled=scaled,
     )
+
+
+def singular_rows(rows: GramRows) -> SingularGramError:
+    """The same for a matrix that is too large for a square array: it is computed and factorised again, with as much
+    added to its diagonal as it takes, and Lanczos' method finds the eigenvalue."""
+    n = len(rows.x)
+    diagonal = np.asarray(rows.kernel.diagonal(rows.x)) + rows.noise
+    zeros = np.flatnonzero(diagonal == 0)
+    if zeros.size:
+        limit = (n * EPS + KERNEL_ERROR) * float(diagonal.sum())
+        return SingularGramError(n, 0.0, limit, zero=int(zeros[0]))
+    scaled = bool(np.ptp(diagonal) > _CONSTANT * diagonal.max())
+    unit = replace(rows, scale=1 / np.sqrt(diagonal))
+    work = unit if scaled else rows
+    limit = (n * EPS + KERNEL_ERROR) * (n if scaled else float(diagonal.sum()))
+    shift = limit
+    while (factor := packed_cholesky(work, shift)) is None:
+        shift *= 10
+    value = by_lanczos(factor, 0.0).value - shift
+    alike = _most_alike_rows(unit)
+    return SingularGramError(n, value, limit, nearest=nearest(rows.x), alike=alike, scaled=scaled)
+
+
+def _most_alike_rows(unit: GramRows) -> tuple[int, int, float] | None:
+    """`most_alike` of a matrix with unit diagonal, some rows at a time."""
+    best: tuple[int, int, float] | None = None
+    for start, rows in unit:
+        rows[np.triu(np.ones(rows.shape, dtype=bool), start)] = -np.inf  # the diagonal, and beyond
+        i, j = np.unravel_index(rows.argmax(), rows.shape)
+        short = 1 - float(rows[i, j])
+        if short < (np.inf if best is None else best[2]):
+            best = int(j), start + int(i), short
+    return best
 
 
 def most_alike(gram: np.ndarray, diagonal: np.ndarray) -> tuple[int, int, float] | None:

@@ -10,12 +10,15 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.check import Data, as_data, as_inputs
+from lnkernel.errors import HalfMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
-from lnkernel.gp.diagnosis import is_resolved, singular
+from lnkernel.gp.diagnosis import is_resolved, singular, singular_rows
 from lnkernel.gp.duplicates import refuse_duplicates
+from lnkernel.gp.factor import Factor
 from lnkernel.gp.filters import Filter, symmetric_root
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
+from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
@@ -36,16 +39,16 @@ class Fit(Predictor):
     which: str  # "ntk" or "nngp"
     data: Data
     noise: Variance
-    solver: Cholesky | SinglePrecision  # of A
+    solver: Factor | SinglePrecision  # of A
 
     @cached_property
     def kernel(self) -> Kernel:
         return Kernel(self.arch, (self.which,))
 
     @cached_property
-    def factor(self) -> Cholesky:
+    def factor(self) -> Factor:
         """The factor of A, in float64."""
-        return self.solver if isinstance(self.solver, Cholesky) else self.solver.in_double()
+        return self.solver if isinstance(self.solver, Factor) else self.solver.in_double()
 
     @cached_property
     def coefficients(self) -> np.ndarray:
@@ -94,6 +97,8 @@ class Fit(Predictor):
     @cached_property
     def eigen(self) -> Eigen:
         demand_memory(len(self.data.x), 4, "Training in time, by the eigenvectors")
+        if not isinstance(self.factor, Cholesky):
+            raise HalfMatrixError(len(self.data.x))
         return eigen(self.factor)
 
     def blocks(self, x: np.ndarray) -> Iterator[np.ndarray]:
@@ -164,7 +169,7 @@ class Fit(Predictor):
 def fit(
     arch: Node, which: str, X: Points, y: Targets, noise: Noise, mean_first: bool = False
 ) -> Fit:
-    """Check the data, make the Gram matrix and factorise it in place.
+    """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room.
 
     With `mean_first` in single precision, where that will do for the mean, and then in float64
     as soon as more is asked for.
@@ -173,7 +178,8 @@ def fit(
     data = as_data(X, y)
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
-    demand_memory(len(data.x), 1, "The Gram matrix")
+    if is_needed(len(data.x)):
+        return Fit(arch, which, data, variance, _factorise_half(GramRows(kernel, data.x, variance)))
     gram = matrix(kernel, data.x)
     if np.any(variance):
         gram.flat[:: len(gram) + 1] += variance
@@ -186,6 +192,14 @@ def fit(
     if not is_resolved(factor):
         raise singular(restore(factor), data.x)
     return Fit(arch, which, data, variance, factor)
+
+
+def _factorise_half(rows: GramRows) -> Factor:
+    factor = packed_cholesky(rows)
+    if factor is None or not is_resolved(factor):
+        del factor  # its memory is needed
+        raise singular_rows(rows)
+    return factor
 
 
 def matrix(kernel: Kernel, x: np.ndarray, x2: np.ndarray | None = None) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, full_copy, restore
+from lnkernel.gp.factor import Factor
 from lnkernel.gram.memory import demand_memory
 
 EPS = float(np.finfo(np.float64).eps)
@@ -49,7 +50,7 @@ class Eigenvalue(NamedTuple):
     error: float
 
 
-def resolution(gram: np.ndarray | Cholesky) -> float:
+def resolution(gram: np.ndarray | Factor) -> float:
     r"""The size below which an eigenvalue of this Gram matrix is rounding noise in float64:
     $(n\,\varepsilon + 2\cdot 10^{-15})\,\mathrm{tr} A$.
 
@@ -62,11 +63,11 @@ def resolution(gram: np.ndarray | Cholesky) -> float:
     >>> f"{resolution(np.eye(4)):.4g}"
     '1.155e-14'
     """
-    diagonal = gram.diagonal if isinstance(gram, Cholesky) else np.diagonal(gram)
+    diagonal = gram.diagonal if isinstance(gram, Factor) else np.diagonal(gram)
     return (len(diagonal) * EPS + KERNEL_ERROR) * float(diagonal.sum())
 
 
-def smallest_eigenvalue(gram: np.ndarray | Cholesky, *, overwrite: bool = False) -> Eigenvalue:
+def smallest_eigenvalue(gram: np.ndarray | Factor, *, overwrite: bool = False) -> Eigenvalue:
     r"""$\lambda_{\min}$ of a symmetric matrix, with its error.
 
     It is returned however small it is: compare it with `resolution(gram)` before trusting it.
@@ -85,10 +86,10 @@ def smallest_eigenvalue(gram: np.ndarray | Cholesky, *, overwrite: bool = False)
     >>> abs(value - 1) <= error < 1e-14
     True
     """
-    if isinstance(gram, Cholesky):
+    if isinstance(gram, Factor):
         n = len(gram.diagonal)
-        if n > DIRECT:
-            return _by_lanczos(gram.both, n * EPS * gram.frobenius())
+        if n > DIRECT or not isinstance(gram, Cholesky):
+            return by_lanczos(gram, n * EPS * gram.frobenius())
         if overwrite:
             return _by_eigensolver(restore(gram), overwrite=True)
         demand_memory(n, 1, "A copy of the Gram matrix")
@@ -118,18 +119,18 @@ def _by_shifted_lanczos(gram: np.ndarray) -> Eigenvalue:
         shift += step
         gram[np.diag_indices(len(gram))] += step
         step *= 10
-    value, error = _by_lanczos(made.both, rounding)
+    value, error = by_lanczos(made, rounding)
     return Eigenvalue(value - shift, error)
 
 
-def _by_lanczos(factor: np.ndarray, rounding: float) -> Eigenvalue:
+def by_lanczos(factor: Factor, rounding: float) -> Eigenvalue:
+    """The smallest eigenvalue of A, from the largest of its inverse; `rounding` is added to its error."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    n = len(factor)
+    n = len(factor.diagonal)
 
     def inverse(b: np.ndarray) -> np.ndarray:
-        solution, _ = scipy.linalg.lapack.dpotrs(factor, b, lower=1)
-        return np.asarray(solution).reshape(b.shape)
+        return factor.solve_roughly(b.reshape(n, 1)).reshape(b.shape)
 
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(n)  # the same result in every run

@@ -18,12 +18,13 @@ from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
 from lnkernel.check import Data, as_traced_inputs, as_traced_points
-from lnkernel.errors import InputError
+from lnkernel.errors import HalfMatrixError, InputError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.diagnosis import is_resolved
 from lnkernel.gp.filters import Filter, Root, matrix_function
 from lnkernel.gp.fit import Fit, fit
 from lnkernel.gp.noise import as_traced_variances
+from lnkernel.gp.packed import GramRows, PackedCholesky
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gram.kernel import Kernel
 from lnkernel.precision import demand_x64, inside_jit, is_traced
@@ -40,13 +41,20 @@ class TracedFit(Predictor):
     y: Array  # (n, k)
     one_output: bool
     noise: Array | float  # () or (n,)
-    made: Any  # L in the lower triangle, A's entries above the diagonal
+    made: Any  # L in the lower triangle, A's entries above the diagonal; or half of a matrix, for others
     made_diagonal: Any  # the diagonal of A
     origin: Fit | None = None  # the plain numbers that these are, which factorise when needed
 
     @property
     def both(self) -> Array:
-        return self.made if self.origin is None else self.origin.factor.both
+        return self.made if self.origin is None else self.origin.factor.stored
+
+    @property
+    def square(self) -> Array:
+        """The same; half of a matrix is refused."""
+        if np.shape(self.both) != (len(self.x), len(self.x)):
+            raise HalfMatrixError(len(self.x))
+        return self.both
 
     @property
     def diagonal(self) -> Array:
@@ -85,14 +93,14 @@ class TracedFit(Predictor):
 
     def solve(self, b: Array) -> Array:
         """A⁻¹ b, for b of shape (n, k)."""
-        return solve_triangular(self.both.T, self.half_solve(b), lower=False)
+        return solve_triangular(self.square.T, self.half_solve(b), lower=False)
 
     def solve_roughly(self, b: Array) -> Array:
         return self.solve(b)
 
     def half_solve(self, b: Array) -> Array:
         """L⁻¹ b; of `both` only the lower triangle is read."""
-        return solve_triangular(self.both, b, lower=True)
+        return solve_triangular(self.square, b, lower=True)
 
     def misfit(self) -> Array:
         """yᵀ A⁻¹ y, summed over the outputs."""
@@ -101,7 +109,7 @@ class TracedFit(Predictor):
 
     def log_determinant(self) -> Array:
         """log det A."""
-        return 2 * jnp.log(jnp.diagonal(self.both)).sum()
+        return 2 * jnp.log(jnp.diagonal(self.square)).sum()
 
     def largest_eigenvalue(self) -> Array:
         if self.origin is not None:
@@ -118,7 +126,7 @@ class TracedFit(Predictor):
 
     @property
     def _gram(self) -> Array:
-        above = jnp.triu(self.both, 1)
+        above = jnp.triu(self.square, 1)
         return above + above.T + jnp.diag(self.diagonal)
 
     def mean(self, coefficients: Array, x: Array) -> Array:
@@ -167,8 +175,11 @@ class TracedFit(Predictor):
         arch = jax.tree.map(float, self.arch)
         data = Data(np.array(self.x), np.array(self.y), self.one_output)
         noise = float(self.noise) if np.ndim(self.noise) == 0 else np.array(self.noise)
-        factor = Cholesky(np.array(self.both, order="F"), np.array(self.diagonal))
-        if np.isfinite(factor.both).all() and is_resolved(factor):
+        stored, ends = np.array(self.both, order="F"), np.array(self.diagonal)
+        rows = GramRows(Kernel(arch, (self.which,)), data.x, noise)
+        is_square = stored.shape == (len(data.x), len(data.x))
+        factor = Cholesky(stored, ends) if is_square else PackedCholesky(stored, rows, ends)
+        if np.isfinite(stored).all() and is_resolved(factor):
             return Fit(arch, self.which, data, noise, factor)
         y = data.y[:, 0] if self.one_output else data.y
         return fit(arch, self.which, data.x, y, noise)  # which says what is wrong
