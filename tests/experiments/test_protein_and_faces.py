@@ -15,7 +15,7 @@ from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY, domain_figures, protein, utkface
 from lnkernel.experiments.domains import Range
 from lnkernel.experiments.learners import Recipe
-from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan
+from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan, choose_rows
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.utkface_plan import FacesPlan
 from lnkernel.experiments.variants import VARIANTS
@@ -55,7 +55,7 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 def test_protein(proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(steps=4, learning_rate=1e-2, width=8)
-    plan = ProteinPlan([1, 2], recipe, most=60, rows=40, validation=15, limits=FIRST)
+    plan = ProteinPlan([1, 2], recipe, most=60, rows=40, validation=15, limits=FIRST, all_rows=True)
     monkeypatch.setattr(protein, "choose_plan", lambda *_: plan)
     monkeypatch.setattr(protein, "VARIANTS", FIRST)
     out = tmp_path / "out"
@@ -63,13 +63,15 @@ def test_protein(proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         report = REGISTRY["protein"].run(out, progress=False, data=proteins)
     rows = _table(out)
     label = FIRST[0].label
-    assert [row["method"] for row in rows] == [label, "XGBoost", f"infinite width, {label}"]
+    wide = f"infinite width, {label}"
+    assert [row["method"] for row in rows] == [label, "XGBoost", wide, f"{wide}, all rows"]
+    assert "40 training rows" in rows[2]["note"] and "(60 different ones)" in rows[3]["note"]
     assert {row["seeds"] for row in rows} == {"2"}
     assert all("QUICK RUN, 60 training rows; 2 of the paper's 10" in row["note"] for row in rows)
     published = [row["published R² out of domain"] for row in rows]
-    assert published == [".50 ± .02", ".27 ± .04", ""]
+    assert published == [".50 ± .02", ".27 ± .04", "", ""]
     pieces = _manifest(out)["pieces"]
-    assert len(pieces) == 5  # the networks of both seeds are one
+    assert len(pieces) == 7  # the networks of both seeds are one
     assert all(piece["stored"] for piece in pieces)  # the second run computed nothing
     page = report.read_text(encoding="utf-8")
     assert "quick run" in page and page.count("<img") == 3
@@ -104,6 +106,14 @@ def test_settings_are_those_of_the_paper() -> None:
     rates = [recipes[name].learning_rate for name in ("none", "first", "last", "all")]
     assert rates == [1e-3, 1e-3, 3e-3, 3e-3]
     assert "another backbone" not in plan.note("ResNet-18 (torchvision, ImageNet)")
+
+
+def test_rows_of_infinitely_wide_networks() -> None:
+    plan = choose_plan(quick=False, seed=0, seeds=1)
+    assert choose_rows(plan, None) is plan and choose_rows(plan, "all").all_rows
+    for wrong in ("some", "0", "-3", 2.5):
+        with pytest.raises(InputError, match='a number of training rows, or "all"'):
+            choose_rows(plan, wrong)  # type: ignore[arg-type]  # what a user might give
 
 
 def test_images_become_features(

@@ -16,7 +16,11 @@ REGISTRY: dict[str, Experiment] = {
         Experiment(
             "protein",
             "Proteins larger than any in the training data",
-            {"data": "CASP.csv of UCI, if it is not to be searched for or downloaded"},
+            {
+                "data": "CASP.csv of UCI, if it is not to be searched for or downloaded",
+                "infinite_rows": "training rows of the infinitely wide networks, 10000 by default; 'all' adds those "
+                "trained on all rows, for which every fit takes minutes",
+            },
         ),
         Experiment(
             "utkface",

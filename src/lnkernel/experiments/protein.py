@@ -6,7 +6,7 @@ from lnkernel.datasets import Proteins
 from lnkernel.datasets import protein as load
 from lnkernel.experiments.domains import Published, Result, split
 from lnkernel.experiments.folder import Folder, fingerprint
-from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan
+from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan, choose_rows
 from lnkernel.experiments.protein_report import LARGE, report_of
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.trials import Trials
@@ -28,14 +28,24 @@ def compute(folder: Folder, plan: ProteinPlan, proteins: Proteins) -> list[Resul
     trials = Trials(folder, plan.seeds, splits, plan.note)
     networks = [trials.networks(one, plan.recipe, PUBLISHED[one.name]) for one in VARIANTS]
     limits = [trials.limit(one, plan.rows, plan.validation) for one in plan.limits]
+    if plan.all_rows:
+        pairs = zip(plan.limits, limits, strict=True)
+        limits = [*limits, *(trials.limit_of_all(*both) for both in pairs)]
     return [*networks, trials.trees(PUBLISHED["XGBoost"]), *limits]
 
 
 def conduct(
-    folder: Folder, *, quick: bool, seed: int, seeds: int | None, data: str | None = None
+    folder: Folder,
+    *,
+    quick: bool,
+    seed: int,
+    seeds: int | None,
+    data: str | None = None,
+    infinite_rows: str | int | None = None,
 ) -> Report:
     """The experiment, as `REGISTRY["protein"].run` calls it."""
-    proteins, plan = load(data), choose_plan(quick, seed, seeds)
+    plan = choose_rows(choose_plan(quick, seed, seeds), infinite_rows)
+    proteins = load(data)
     folder.record(
         seeds=plan.seeds,
         settings={**plan.recipe.settings, "rows at infinite width": plan.rows},

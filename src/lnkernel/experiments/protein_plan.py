@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 
+from lnkernel.errors import InputError
 from lnkernel.experiments.folder import seeds_from
 from lnkernel.experiments.learners import Recipe
 from lnkernel.experiments.variants import VARIANTS, Variant
@@ -25,6 +26,7 @@ class ProteinPlan:
     rows: int = 10_000  # of them, for infinitely wide networks
     validation: int = 4_000  # others of them, to choose the noise by
     limits: Sequence[Variant] = VARIANTS  # whose infinite width is computed
+    all_rows: bool = False  # whether infinitely wide networks are also trained on all rows
 
     @property
     def note(self) -> str:
@@ -45,3 +47,20 @@ def choose_plan(quick: bool, seed: int, seeds: int | None) -> ProteinPlan:
             limits=[one for one in VARIANTS if one.norm in (None, "first")],
         )
     return ProteinPlan(seeds_from(seed, seeds, 10 if jax.default_backend() == "gpu" else 3))
+
+
+def choose_rows(plan: ProteinPlan, infinite_rows: str | int | None) -> ProteinPlan:
+    """The plan with so many rows for infinitely wide networks; "all" adds networks trained on all of them.
+
+    >>> choose_rows(choose_plan(False, 0, 1), "5000").rows, choose_rows(choose_plan(False, 0, 1), "all").all_rows
+    (5000, True)
+    """
+    if infinite_rows is None:
+        return plan
+    if infinite_rows == "all":
+        return replace(plan, all_rows=True)
+    text = str(infinite_rows)
+    if not text.isdecimal() or int(text) < 1:
+        expected = 'a number of training rows, or "all"'
+        raise InputError("infinite_rows", expected, repr(infinite_rows), "Leave it out for 10,000")
+    return replace(plan, rows=int(text))

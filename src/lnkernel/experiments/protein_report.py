@@ -79,3 +79,8 @@ def _setting(
         f"chosen, in steps of √10, by R² on {plan.validation} other training rows; no row of the "
         "tests has a say in it. The paper does not have these."
     )
+    if plan.all_rows:
+        report.paragraph(
+            "Those of all rows are trained on all training rows, equal ones merged, with the noise that was chosen "
+            "for the fewer ones; it is the exact posterior, by half of the Gram matrix where the whole has no room."
+        )

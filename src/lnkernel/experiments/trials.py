@@ -65,6 +65,20 @@ class Trials:
         label = f"infinite width, {variant.label}"
         return self._result(label, variant.colour, made, None, note)
 
+    def limit_of_all(self, variant: Variant, fewer: Result) -> Result:
+        """Infinitely wide networks trained on all rows, with the noise that was chosen for fewer of them."""
+        noises = dict(zip(self.seeds, (float(one["noise"]) for one in fewer.predictions), strict=True))
+
+        def make(part: Split, seed: int, scratch: Path) -> Predictions:
+            return learners.infinite_network_of_all(part, variant.norm, noises[seed])
+
+        settings = {"norm": variant.norm, "rows": "all", "noise": noises}
+        made = self._each(f"infinite-all-{variant.name}", settings, make)
+        rows = sorted({int(one["rows"]) for one in made})
+        note = f"all training rows ({' or '.join(map(str, rows))} different ones), the same noise"
+        label = f"infinite width, {variant.label}, all rows"
+        return self._result(label, variant.colour, made, None, note)
+
     def _each(
         self,
         name: str,

@@ -24,6 +24,7 @@ from lnkernel.gram.kernel import Kernel
 from lnkernel.progress import Bar
 
 ENTRIES = 2**25  # of A, computed at a time (256 MB)
+ROOM = 4  # square matrices, for which there has to be memory if one is made
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,9 @@ class PackedCholesky(Factor):
 
 
 def is_needed(n: int) -> bool:
-    """Whether a square matrix of n points has no room in memory."""
-    return 8 * n * n > memory.available_memory()
+    """Whether a square matrix of n points leaves no room for three others, which training in time takes beside it.
+    Then nothing but memory is lost by holding it."""
+    return ROOM * 8 * n * n > memory.available_memory()
 
 
 def packed_cholesky(rows: GramRows, shift: float = 0.0) -> PackedCholesky | None:

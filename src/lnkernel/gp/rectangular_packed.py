@@ -22,7 +22,7 @@ def make_array(n: int) -> np.ndarray:
 def write_rows(packed: np.ndarray, start: int, rows: np.ndarray) -> None:
     """Write the rows of A from `start` on. They are given up to the diagonal: (m, start + m) numbers."""
     m, stop = rows.shape
-    n, k, shift = dimensions(packed)
+    _, k, shift = dimensions(packed)
     left = min(k, start)  # columns of the left part, all of whose entries are below the diagonal
     packed[start + shift : stop + shift, :left] = rows[:, :left]
     if start > k:
