@@ -67,7 +67,9 @@ class Trials:
 
     def limit_of_all(self, variant: Variant, fewer: Result) -> Result:
         """Infinitely wide networks trained on all rows, with the noise that was chosen for fewer of them."""
-        noises = dict(zip(self.seeds, (float(one["noise"]) for one in fewer.predictions), strict=True))
+        noises = dict(
+            zip(self.seeds, (float(one["noise"]) for one in fewer.predictions), strict=True)
+        )
 
         def make(part: Split, seed: int, scratch: Path) -> Predictions:
             return learners.infinite_network_of_all(part, variant.norm, noises[seed])

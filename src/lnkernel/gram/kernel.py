@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import centres_input, demand_ntk
@@ -22,6 +23,7 @@ from lnkernel.gram import eager, tiled, traced
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
+from lnkernel.gram.sharded import Layout, sharded
 from lnkernel.gram.structure import assemble, dissect
 from lnkernel.precision import as_own_numpy, demand_plain_numbers, demand_x64, inside_jit, is_traced
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
@@ -62,6 +64,24 @@ class _OfPoints:
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
             return tuple(as_own_numpy(k) for k in out)
+
+    def _sharded(
+        self, x: Points, x2: MorePoints | None, layout: Layout
+    ) -> tuple[Float64[jax.Array, "n m"], ...]:
+        """The matrices of all pairs, laid out over devices."""
+        demand_plain_numbers("a kernel with sharding=...", self.arch, x, x2)
+        with jax.enable_x64(True):
+            points = np.asarray(as_points("x", x))
+            points2 = None if x2 is None or x2 is x else np.asarray(as_points("x2", x2))
+            self._check(points, points if points2 is None else points2)
+            for name, side in (("x", points), ("x2", points2)):
+                if side is not None:
+                    _check_range(name, side, self._diagonals(side))
+
+            def on_device(one: Array, two: Array) -> tuple[Array, ...]:
+                return self._select(traced.matrix(self.arch, one, two))
+
+            return sharded(points, points2, layout, self._matrices, on_device)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
         """Refuse matrices that do not fit into memory; for small ones the check would take as long as they do."""
@@ -148,12 +168,23 @@ class _OfPoints:
 class Kernel(_OfPoints):
     """A kernel of an architecture, as a function of points. `ntk` and `nngp` make it."""
 
-    def __call__(self, x: Points, x2: MorePoints | None = None) -> Matrix:
+    def __call__(
+        self, x: Points, x2: MorePoints | None = None, *, sharding: Layout | None = None
+    ) -> Matrix:
         """The matrix of the kernel between the points x (n, d) and x2 (m, d): (n, m), float64.
 
         Without x2 it is the symmetric Gram matrix of x, at half the cost.
+
+        With `sharding`, a `jax.sharding.Sharding` or `Mesh`, it is a `jax.Array` laid out so: every device's part
+        is computed by itself, without communication. The axes of a mesh stand for rows, and for columns.
+
+        >>> import jax, lnkernel as lnk
+        >>> mesh = jax.make_mesh((jax.device_count(),), ("rows",))
+        >>> k = lnk.ntk(lnk.mlp())([[1.0], [2.0]], sharding=mesh)
+        >>> k.dtype, tuple(k.sharding.spec)
+        (dtype('float64'), ('rows',))
         """
-        return self._matrices(x, x2)[0]
+        return (self._matrices(x, x2) if sharding is None else self._sharded(x, x2, sharding))[0]
 
     def diagonal(self, x: Points) -> Diagonal:
         """The kernel of every point with itself: (n,), float64."""
@@ -163,9 +194,13 @@ class Kernel(_OfPoints):
 class KernelPair(_OfPoints):
     """Both kernels of an architecture, as one function of points. `kernels` makes it."""
 
-    def __call__(self, x: Points, x2: MorePoints | None = None) -> Kernels:
-        """Both matrices between the points x (n, d) and x2 (m, d): each (n, m), float64."""
-        return Kernels(*self._matrices(x, x2))
+    def __call__(
+        self, x: Points, x2: MorePoints | None = None, *, sharding: Layout | None = None
+    ) -> Kernels:
+        """Both matrices between the points x (n, d) and x2 (m, d): each (n, m), float64; laid out over devices
+        with `sharding`."""
+        made = self._matrices(x, x2) if sharding is None else self._sharded(x, x2, sharding)
+        return Kernels(*made)
 
     def diagonal(self, x: Points) -> Kernels:
         """Both kernels of every point with itself: each (n,), float64."""
