@@ -14,8 +14,7 @@ import pooch
 # Compiled programs outlive the processes, in JAX's own cache: the second run finds them, and so do the other
 # worker, the scripts and the notebooks that tests start. The folder may be emptied at any time. Counting
 # compilations counts right: a program that is found is announced like one that is compiled.
-PROGRAMS = Path(pooch.os_cache("lnkernel")) / "tests"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(PROGRAMS))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(pooch.os_cache("lnkernel")) / "tests"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 
 # One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
@@ -95,6 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"conftest.LONG names tests that there are not: {sorted(stale)}")
 
 
+PROGRAMS = Path(pooch.os_cache("lnkernel")) / "tests"  # a folder of the user's own is left alone
 MOST_PROGRAMS = 2 * 2**30  # bytes of the folder, beyond which the oldest are deleted
 
 
