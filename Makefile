@@ -35,7 +35,7 @@ finite-results: setup  ## tables and figures of docs/finetuning.md and docs/repr
 	$(BIN)/python docs/tools/finite_results.py
 
 test: lint types docs  ## lint, type-check and test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: setup  ## the long tests only
 	$(BIN)/python -m pytest -m slow

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pooch
+
+# Compiled programs outlive the processes, in JAX's own cache: the second run finds them, and so do the other
+# worker, the scripts and the notebooks that tests start. The folder may be emptied at any time. Counting
+# compilations counts right: a program that is found is announced like one that is compiled.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(pooch.os_cache("lnkernel")) / "tests"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 
 # One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
 # many processes as there are cores. It has to be said before NumPy is imported, and jaxtyping does.
@@ -83,13 +94,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"conftest.LONG names tests that there are not: {sorted(stale)}")
 
 
-MAPS = 30_000  # Linux allows a process 65,530, every compiled program takes some, and XLA crashes without
+PROGRAMS = Path(pooch.os_cache("lnkernel")) / "tests"  # a folder of the user's own is left alone
+MOST_PROGRAMS = 2 * 2**30  # bytes of the folder, beyond which the oldest are deleted
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Delete the oldest stored programs, once, before the workers start."""
+    if hasattr(config, "workerinput") or not PROGRAMS.is_dir():
+        return
+    stored = sorted(PROGRAMS.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    total = 0
+    for path in stored:
+        total += path.stat().st_size
+        if total > MOST_PROGRAMS:
+            path.unlink(missing_ok=True)
+
+
+# Linux allows a process 65,530 maps, every compiled program takes some, and XLA crashes without
+MAPS = 10_000
+RESIDENT = 1.2e9  # bytes
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _memory_maps() -> Iterator[None]:
-    """Forget compiled programs between modules, before there are too many of them."""
+def _memory() -> Iterator[None]:
+    """Forget compiled programs between modules, before they take too many maps or too much memory."""
     yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and len(maps.read_bytes().splitlines()) > MAPS:
+    maps, pages = Path("/proc/self/maps"), Path("/proc/self/statm")
+    if not maps.exists():
+        return
+    resident = int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if resident > RESIDENT or maps.read_bytes().count(b"\n") > MAPS:
         jax.clear_caches()
+        gc.collect()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)  # what compilers have freed goes back to the system

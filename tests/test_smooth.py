@@ -189,22 +189,35 @@ def test_every_length_behind_a_layernorm() -> None:
     assert distance(lnk.ntk(biased)(x), lnk.ntk(biased)(unit), lnk.ntk(biased).diagonal(x)) < 4e-15
 
 
-def test_derivatives() -> None:
+@pytest.mark.parametrize(
+    ("network", "start"),
+    [
+        pytest.param(
+            lambda omega: lnk.serial(D, lnk.Sin(omega, 0.2), lnk.LayerNorm(), D, lnk.Tanh(), D),
+            1.3,
+            marks=pytest.mark.slow,  # its program takes more than a minute to compile
+            id="sin, LN, tanh",
+        ),
+        pytest.param(
+            lambda W_std: lnk.serial(lnk.Dense(8, W_std, 0.3), lnk.Tanh(), D), 1.1, id="tanh"
+        ),
+    ],
+)
+def test_derivatives(network: Callable[[Any], lnk.Node], start: float) -> None:
     """By the inputs, of which one pair is a point with itself, and by a hyperparameter."""
 
-    def total(x: Any, omega: Any) -> Any:
-        arch = lnk.serial(D, lnk.Sin(omega, 0.2), lnk.LayerNorm(), D, lnk.Tanh(), D)
-        return lnk.ntk(arch)(x[:2], x[1:]).sum()
+    def total(x: Any, number: Any) -> Any:
+        return lnk.ntk(network(number))(x[:2], x[1:]).sum()
 
     with jax.enable_x64(True):
         points = jnp.asarray(X[:3])
         h, step = 1e-6, jnp.asarray(RNG.normal(size=points.shape))
-        by_x, by_omega = jax.grad(total, argnums=(0, 1))(points, 1.3)
+        by_x, by_number = jax.grad(total, argnums=(0, 1))(points, start)
         along = float((by_x * step).sum())
-        ahead, behind = (float(total(points + side * step, 1.3)) for side in (h, -h))
-        up, down = (float(total(points, 1.3 + side)) for side in (h, -h))
+        ahead, behind = (float(total(points + side * step, start)) for side in (h, -h))
+        up, down = (float(total(points, start + side)) for side in (h, -h))
     assert along == pytest.approx((ahead - behind) / (2 * h), rel=1e-7)
-    assert float(by_omega) == pytest.approx((up - down) / (2 * h), rel=1e-7)
+    assert float(by_number) == pytest.approx((up - down) / (2 * h), rel=1e-7)
 
 
 def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

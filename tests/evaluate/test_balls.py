@@ -150,6 +150,12 @@ def test_float64_lies_in_the_ball(name: str) -> None:
     agree(TABLE[name], cases.uncompiled(arch, points()))
 
 
+def test_a_zero_input_in_a_sum_of_branches() -> None:
+    """Without biases, whether a sum is zero is asked of both branches, and its answer is used as a number."""
+    case = TABLE["residual, no bias"]
+    agree(case, lnk.kernels(case.arch)(points()))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_float64_lies_in_the_ball_for_all(name: str) -> None:

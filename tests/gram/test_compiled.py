@@ -84,9 +84,15 @@ ALL = {name: case.arch for name, case in cases.architectures().items()} | SERIES
 WITH_ZERO = ["LN first", "LN after", "scale and bias", "RMS", "residual", "p0.6 LN all", *SERIES]
 
 
-@pytest.mark.parametrize(
-    ("name", "zero"), [*((name, False) for name in ALL), *((name, True) for name in WITH_ZERO)]
-)
+# every layer and every place of a norm; of the others each takes a second to trace
+QUICK = {*cases.FEW, *SERIES, *WITH_ZERO, "leaky", "linear", "identity", "p0.6", "p2.5", "parallel"}
+IN_STEP = [
+    *(pytest.param(n, False, marks=[] if n in QUICK else pytest.mark.slow) for n in ALL),
+    *((name, True) for name in WITH_ZERO),
+]
+
+
+@pytest.mark.parametrize(("name", "zero"), IN_STEP)
 def test_rules_are_in_step(name: str, zero: bool) -> None:
     """What NumPy remembers of every input is what the program asks for; it is made, but not compiled."""
     x = points(7, 3)

@@ -27,6 +27,9 @@ class BallOperations:
         return Truth(np.logical_or(yes1, yes2), np.logical_and(no1, no2))
 
     def as_number(self, truth: Any) -> Ball:
+        """1 where it holds, 0 where it does not, and where that is undecided the ball of both."""
+        if isinstance(truth, Truth):
+            return select(truth, arb(1), arb(0))
         return balls(np.asarray(truth, int)) if isinstance(truth, bool) else balls(truth)
 
 
