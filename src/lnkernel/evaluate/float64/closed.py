@@ -217,7 +217,9 @@ def _covariance(
     lengths = [num.sqrt(end) for end in ends]
     cosine = num.divide(num.divide(both, lengths[0]), lengths[1])
     first, second = (Length(end, live) for end, live in zip(ends, alive, strict=True))
-    return Covariance(first, second, *with_gap(cosine), _difference(num, cov, lengths))
+    return Covariance(
+        first, second, *with_gap(cosine, num.delicate), _difference(num, cov, lengths)
+    )
 
 
 def _difference(num: Float64, cov: Covariance, ends: list[Any]) -> Any:
