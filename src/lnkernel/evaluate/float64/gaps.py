@@ -8,7 +8,7 @@ from lnkernel.evaluate.float64 import namespace
 
 DELICATE = 2.0**-8  # angles (w or z) below which the quick way leaves a pair to the careful one
 DELICATE_DEEP = 2.0**-4  # the same in deep networks
-DEEP = 4  # closed forms
+DEEP = 3  # closed forms
 
 
 def delicate_angle(layers: int) -> float:
