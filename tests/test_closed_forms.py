@@ -103,6 +103,14 @@ def test_layers_that_widen_small_angles(dimension: int) -> None:
     assert max(worst(cases.deep(10, lnk.Erf()), pairs).values()) < 1.6e-15
 
 
+def test_roundings_of_equal_layers_do_not_lean() -> None:
+    """Behind the first layer lengths become constant, and ten layers would round Θ ten times the same way."""
+    near = [
+        pair for pair in cases.pairs(np.random.default_rng(0), 3) if pair.tag == "norms 1e6, near"
+    ]
+    assert max(worst(cases.deep(10, lnk.Gaussian()), near).values()) < 1.8e-15
+
+
 def test_the_diagonal_of_ten_layers() -> None:
     """Where the lengths have become constant, all layers make one and the same error: there is none."""
     x = np.random.default_rng(4).normal(size=(6, 3))
