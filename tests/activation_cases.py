@@ -61,7 +61,7 @@ def closed_forms() -> dict[str, Case]:
         made[f"{name} LN before and after"] = case(
             deep(2, act, before=(WITH_EPS,), after=(LayerNorm(eps=0.01),))
         )
-    for name in ("erf", "gelu"):
+    for name in ("erf", "gelu", "gaussian"):
         act = CLOSED[name]
         # the program of ten closed forms takes ten minutes to compile
         made[f"{name} 10"] = case(deep(10, act), programs="none")

@@ -86,6 +86,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: lnk.Activate(jnp.tanh, derivative=lambda u: 1 + jnp.tanh(u) ** 2),
         r"derivative\(-3.97\) is 1\.99.*, and JAX",
     ),
+    "nearly its derivative": (
+        lambda: lnk.Activate(jnp.tanh, derivative=lambda u: (1 + 1e-6) * (1 - jnp.tanh(u) ** 2)),
+        r"derivative\(.*\) is .*, and JAX",
+    ),
+    "single precision": (
+        lambda: lnk.Activate(lambda u: jnp.tanh(u.astype(jnp.float32))),
+        "fn makes float32 of float64",
+    ),
+    "half precision": (
+        lambda: lnk.Activate(lambda u: u.astype(jnp.bfloat16)),
+        "fn makes bfloat16 of float64",
+    ),
+    "a root": (
+        lambda: kernel(lnk.Activate(lambda u: jnp.sqrt(jnp.abs(u)), kinks=(0.0,))),
+        "not analytic up to its kink at 0: a derivative is infinite there",
+    ),
+    "zero": (lambda: kernel(lnk.Activate(lambda u: 0 * u)), "it is 0 wherever"),
     "kinks": (lambda: lnk.Activate(jnp.abs, kinks=("a",)), "kinks must be a tuple of finite"),
     "no function": (lambda: lnk.Activate(3.0), "fn must be a function, got 3.0"),  # type: ignore[arg-type]
 }

@@ -94,6 +94,23 @@ def test_ten_layers_at_every_pair(act: lnk.Smooth) -> None:
     assert max(worst(network(act, 10), PAIRS).values()) < 2e-15
 
 
+@pytest.mark.parametrize("dimension", [3, 20])
+def test_layers_that_widen_small_angles(dimension: int) -> None:
+    """Weights of variance 2 make right angles of small ones in ten layers, and large errors of small ones."""
+    x, step = np.random.default_rng(1).normal(size=(2, 24, dimension))
+    near = x + np.geomspace(0.02, 0.5, len(x))[:, None] * step
+    pairs = [cases.Pair("near", *both) for both in zip(x, near, strict=True)]
+    assert max(worst(cases.deep(10, lnk.Erf()), pairs).values()) < 1.6e-15
+
+
+def test_roundings_of_equal_layers_do_not_lean() -> None:
+    """Behind the first layer lengths become constant, and ten layers would round Θ ten times the same way."""
+    near = [
+        pair for pair in cases.pairs(np.random.default_rng(0), 3) if pair.tag == "norms 1e6, near"
+    ]
+    assert max(worst(cases.deep(10, lnk.Gaussian()), near).values()) < 1.8e-15
+
+
 def test_the_diagonal_of_ten_layers() -> None:
     """Where the lengths have become constant, all layers make one and the same error: there is none."""
     x = np.random.default_rng(4).normal(size=(6, 3))

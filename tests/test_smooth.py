@@ -337,6 +337,17 @@ def test_functions_of_flax(function: Any, layer: lnk.Smooth) -> None:
         np.testing.assert_allclose(function_of(layer)(u), function(u), rtol=1e-13, atol=1e-15)
 
 
+def test_the_length_behind_a_layernorm_in_a_program() -> None:
+    """It enters all entries of a matrix. By a chain of additions it would be off by 3e-15."""
+    squares = jax.jit(lambda r: features(lnk.Tanh(), r, 256).size ** 2)
+    for r in np.linspace(0.3, 0.95, 14):
+        q = mpf(float(r)) ** 2
+        exact = float(smooth_oracle.expectations(lnk.Tanh(), q, q, mpf(1)).product)
+        with jax.enable_x64(True):
+            found = float(squares(jnp.float64(r)))
+        assert abs(found / exact - 1) < 1e-15
+
+
 # ---------------------------------------------------------------- the constant C
 
 

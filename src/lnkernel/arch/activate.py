@@ -16,7 +16,7 @@ from lnkernel.errors import ArchitectureError
 
 SAMPLES = np.concatenate([[0.0], np.linspace(-3.97, 4.03, 41)])  # none is likely to be a kink but 0
 NEAR_KINK = 1e-3  # derivatives are not compared closer to one
-AGREE = 1e-5  # relatively, of two derivatives that are meant to be one
+AGREE = 1e-10  # relatively, of two derivatives that are meant to be one: kernels are exact to 1e-13
 
 
 @node
@@ -95,7 +95,7 @@ def _check_function(name: str, fn: Any) -> None:
         )
     try:
         out = jax.eval_shape(fn, jax.ShapeDtypeStruct((), jnp.float64))
-        shape, kind = out.shape, jnp.dtype(out.dtype).kind
+        shape, dtype = out.shape, jnp.dtype(out.dtype)
     except Exception as problem:  # whatever goes wrong in the user's function
         said = str(problem).strip().splitlines() or [""]
         _refuse(
@@ -103,11 +103,16 @@ def _check_function(name: str, fn: Any) -> None:
             f"({type(problem).__name__}: {said[0][:200]})",
             "Write it with jax.numpy, with jnp.where in place of `if`",
         )
-    if shape != () or kind not in "fiu":
-        what = f"shape {shape}" if shape != () else f"dtype {out.dtype}"
+    if shape != () or dtype.kind not in "fiuV":  # bfloat16 is of kind V
+        what = f"shape {shape}" if shape != () else f"dtype {dtype}"
         _refuse(
             f"{name} must make one real number of one, got {what}",
             "Write a function that acts on every coordinate by itself",
+        )
+    if dtype.kind in "fV" and dtype.itemsize < 8:
+        _refuse(
+            f"{name} makes {dtype} of float64, so that half of the digits are lost",
+            "Remove the conversion (`astype`, `dtype=`) in it, or an array of that type that it holds",
         )
     values = np.asarray(apply_to_each(fn, jnp.asarray(SAMPLES)))
     if not np.isfinite(values).all():
@@ -143,7 +148,7 @@ def _check_derivative(layer: Activate) -> None:
     if wrong.any():
         at = int(np.argmax(wrong))
         _refuse(
-            f"derivative({float(u[at]):g}) is {given[at]:.6g}, and JAX differentiates fn to {found[at]:.6g} there",
+            f"derivative({float(u[at]):g}) is {given[at]:.13g}, and JAX differentiates fn to {found[at]:.13g} there",
             "Correct it, or leave derivative=None",
         )
 

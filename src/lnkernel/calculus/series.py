@@ -14,8 +14,10 @@ from lnkernel.arch.node import node, static
 from lnkernel.arch.smooth import Smooth
 from lnkernel.arch.traits import Traits, traits
 from lnkernel.calculus.arithmetic import Arithmetic
+from lnkernel.calculus.closed import Form
 from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual, dual
+from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.special import special
 
 TERMS = 512  # where the inputs are not known before the program runs
@@ -37,6 +39,11 @@ class Expanded(Elementwise):
 @traits.register
 def _(layer: Expanded) -> Traits:
     return traits(layer.layer)
+
+
+@form_of.register
+def _(layer: Expanded, num: Arithmetic) -> Form | None:
+    return form_of(layer.layer, num)
 
 
 @special

@@ -12,7 +12,11 @@ from lnkernel.arch.facts import (
     needs_sharp_lengths,
     reads_centred_input,
 )
+from lnkernel.arch.flow import rows_of
+from lnkernel.calculus.forms import form_of
+from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.deep import has_loop
+from lnkernel.evaluate.float64.gaps import delicate_angle
 
 
 class Needs(NamedTuple):
@@ -21,6 +25,7 @@ class Needs(NamedTuple):
     range: bool  # of squared lengths, beyond that of float64
     difference: bool  # of the lengths of two inputs
     sharp_lengths: bool
+    delicate: float  # the least angle that is taken from its cosine
     centred_input: bool
     compiler: bool  # even for few pairs
     loop: bool  # over equal blocks
@@ -44,7 +49,13 @@ def needs_of(arch: Node) -> Needs:
         range=needs_range(arch),
         difference=needs_difference(arch),
         sharp_lengths=needs_sharp_lengths(arch),
+        delicate=delicate_angle(_count_closed_forms(arch)),
         centred_input=reads_centred_input(arch),
         compiler=needs_compiler(arch),
         loop=has_loop(arch),
     )
+
+
+def _count_closed_forms(arch: Node) -> int:
+    num = Float64()
+    return sum(form_of(layer, num) is not None for _, layer, _ in rows_of(arch))

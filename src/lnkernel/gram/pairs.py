@@ -71,7 +71,7 @@ def through(
 ) -> Kernels:
     """K and Θ behind the network of pairs that come with these covariances."""
     start = at_input(total, total if centred is None else centred)
-    settings = net.needs.range, quick, equal, net.needs.sharp_lengths
+    settings = net.needs.range, quick, equal, net.needs.sharp_lengths, net.needs.delicate
     if by is not None:
         kernels = rule(net.arch, start, by).kernels(by)
     elif namespace.of(total.w) is np:
@@ -98,10 +98,13 @@ def quick(
     """
     with_difference = net.needs.difference
     of_raw, of_centred = (None, None) if cosines is None else cosines
-    total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference, of_raw)
+    least = net.needs.delicate
+    total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference, of_raw, least)
     if one.centred is None or two.centred is None:
         return through(net, total, None, quick=True, by=by), delicate
-    centred, also = geometry.quick(one.centred, two.centred, False, with_difference, of_centred)
+    centred, also = geometry.quick(
+        one.centred, two.centred, False, with_difference, of_centred, least
+    )
     return through(net, total, centred, quick=True, by=by), delicate | also
 
 
@@ -118,7 +121,8 @@ def remember(
         return None
     n = len(points.raw.live)
     all_of_them, none = (blocks_of_one(net, points, np.arange(k)) for k in (n, 0))
-    num = Remembering(net.needs.range, net.needs.sharp_lengths, side, n, steps)
+    needs = net.needs
+    num = Remembering(needs.range, needs.sharp_lengths, needs.delicate, side, n, steps)
     if steps != 0:
         with suppress(Complete):
             both = (all_of_them, none) if side == 0 else (none, all_of_them)
@@ -128,7 +132,7 @@ def remember(
 
 def recalling(net: Network, records: tuple[Record, Record]) -> Recalling:
     """The arithmetic of pairs whose points have these records."""
-    return Recalling(net.needs.range, net.needs.sharp_lengths, records)
+    return Recalling(net.needs.range, net.needs.sharp_lengths, net.needs.delicate, records)
 
 
 def blocks_of_one(net: Network, points: Points, index: np.ndarray) -> Points:

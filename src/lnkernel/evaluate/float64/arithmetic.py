@@ -13,6 +13,7 @@ from jax import Array
 from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide
+from lnkernel.evaluate.float64.gaps import DELICATE
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise, is_single, normalised, quotient
@@ -25,7 +26,8 @@ class Float64:
     """JAX arrays of float64. Lengths may be 0 or infinite; see `lnkernel.calculus.covariance`.
 
     `with_range` is for networks in which squared lengths may leave the range of float64. With
-    `quick`, functions may give NaN for pairs that need more care than the others, and get it later.
+    `quick`, functions may give NaN for pairs that need more care than the others, and get it later: those whose
+    angle is below `delicate`.
     With `equal`, both inputs of every pair are one and the same. With `sharp`, ratios of lengths are rounded
     once, and for equal inputs their squares not at all: where Θ/K grows from layer to layer, so would their errors.
     """
@@ -40,8 +42,10 @@ class Float64:
         quick: bool = False,
         equal: bool = False,
         sharp: bool = False,
+        delicate: float = DELICATE,
     ):
         self.with_range, self.quick, self.equal, self.sharp = with_range, quick, equal, sharp
+        self.delicate = delicate
 
     def real(self, x: float) -> float:
         return float(x)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from jax import Array
 
 from lnkernel.calculus import elementary
@@ -137,13 +138,15 @@ def _own(form: Form, cov: Covariance, num: Float64) -> tuple[Own, Own] | None:
 
 def _calibrate(num: Float64, growth: Precise, bare: Array) -> tuple[Array, Array | None]:
     """sqrt(growth/bare); and half of what the rounded product of two of them with `bare` lacks, relatively, where
-    there is time for it."""
+    there is time for it. By NumPy that is `Precise`, and so are then the slope and Θ, whose roundings in equal layers
+    would lean the same way."""
     factor = without_exponent(root(ratio(growth, bare))).high
     if num.quick:
         return factor, None
     made = constant(factor * bare * factor)
     lack = without_exponent(growth + -made)
-    return factor, constant(num.divide(0.5 * (lack.high + lack.low), made))
+    rest = constant(num.divide(0.5 * (lack.high + lack.low), made))
+    return factor, as_precise(rest) if num.xp is np else rest
 
 
 def _of_equals(form: Form, cov: Covariance, num: Float64, own: OwnMoments) -> Dual:
@@ -217,7 +220,9 @@ def _covariance(
     lengths = [num.sqrt(end) for end in ends]
     cosine = num.divide(num.divide(both, lengths[0]), lengths[1])
     first, second = (Length(end, live) for end, live in zip(ends, alive, strict=True))
-    return Covariance(first, second, *with_gap(cosine), _difference(num, cov, lengths))
+    return Covariance(
+        first, second, *with_gap(cosine, num.delicate), _difference(num, cov, lengths)
+    )
 
 
 def _difference(num: Float64, cov: Covariance, ends: list[Any]) -> Any:

@@ -144,6 +144,8 @@ def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
     if not np.isfinite(values).all():
         return None
     a = values @ weights
+    if not (a[1:].any() or a[0] + start):  # the function 0, which `prepare_integrals` refuses
+        return None
     parts = np.arange(len(a)) * np.square(a)
     left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
     terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)

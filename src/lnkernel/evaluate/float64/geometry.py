@@ -109,7 +109,12 @@ def delicate_below(dimension: int) -> float:
 
 
 def quick(
-    one: Inputs, two: Inputs, all_live: bool, with_difference: bool, cosine: Array | None = None
+    one: Inputs,
+    two: Inputs,
+    all_live: bool,
+    with_difference: bool,
+    cosine: Array | None = None,
+    least: float = 0.0,
 ) -> tuple[Covariance, Array]:
     """The covariances of all pairs, (n, m); and for which of them `careful` must be asked.
 
@@ -117,7 +122,8 @@ def quick(
 
     Without `with_difference` the difference of the lengths is left to the rules, which take it
     from the lengths: exact enough for pairs that are not delicate, if no activation has a
-    degree below 1 (those tell apart angles far below the rounding error).
+    degree below 1 (those tell apart angles far below the rounding error). Angles below `least` are delicate
+    where they come from cosines.
     """
     if one.spread is not None and two.spread is not None:
         dimension = len(one.spread)
@@ -139,6 +145,8 @@ def quick(
         r1, r2 = one.length[:, None], two.length[None, :]
         e = divide(*namespace.of(r1, r2).broadcast_arrays(r1 - r2, r1 + r2))
     limit = delicate_below(dimension)
+    if dimension > FEW:
+        limit = max(limit, least)
     delicate = (w < limit) | (z < limit)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]

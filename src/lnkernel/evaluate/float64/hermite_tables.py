@@ -72,6 +72,8 @@ def _powers(count: int, degree: int) -> np.ndarray:
 
 def degrees_for(square: np.ndarray) -> Parity | None:
     """The degrees that suffice for these squared features; None where MOST does not."""
+    if not square[1:].any():  # a constant
+        return NONE, NONE
     share = square / np.sum(square[1:])
 
     def degree(parity: int) -> int:

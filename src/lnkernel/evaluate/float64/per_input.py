@@ -67,9 +67,15 @@ class Remembering(EagerFloat64):
     prepared = True
 
     def __init__(
-        self, with_range: bool, sharp: bool, side: int, points: int, most: int | None = None
+        self,
+        with_range: bool,
+        sharp: bool,
+        delicate: float,
+        side: int,
+        points: int,
+        most: int | None = None,
     ):
-        super().__init__(with_range, quick=True, sharp=sharp)
+        super().__init__(with_range, quick=True, sharp=sharp, delicate=delicate)
         self.most = most  # steps
         self.busy, self.shape = False, (points, 1) if side == 0 else (1, points)
         self.rows: list[np.ndarray] = []
@@ -101,8 +107,10 @@ class Recalling(Float64):
 
     prepared = True
 
-    def __init__(self, with_range: bool, sharp: bool, records: tuple[Record, Record]):
-        super().__init__(with_range, quick=True, sharp=sharp)
+    def __init__(
+        self, with_range: bool, sharp: bool, delicate: float, records: tuple[Record, Record]
+    ):
+        super().__init__(with_range, quick=True, sharp=sharp, delicate=delicate)
         self.busy, self.records = False, records
         sizes = [record.numbers.shape[1] for record in records]
         self.shapes = [(sizes[0], 1), (1, sizes[1])]

@@ -100,7 +100,15 @@ def _refuse_panels(
 ) -> NoReturn:
     name, values = type(layer).__name__, _values_of(phi)
     places = [_find_kink(values, panel) for panel in panels]
-    found = sorted({place for place in places if place is not None})
+    everywhere = sorted({place for place in places if place is not None})
+    found = [place for place in everywhere if place not in phi.kinks]
+    if everywhere and not found:
+        raise ArchitectureError(
+            name,
+            "",
+            f"it is not analytic up to its kink at {everywhere[0]:g}: a derivative is infinite there, as of a root",
+            "Take a function with finite derivatives on both sides of a kink; powers of |u| are Homogeneous(p, 1, 1)",
+        )
     if found:
         named = sorted({*(float(kink) for kink in phi.kinks), *found})
         raise ArchitectureError(
@@ -151,6 +159,13 @@ def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> Non
     square = np.square(np.asarray(phi(jnp.asarray(length * x)))) * np.asarray(
         density(jnp.asarray(x))
     )
+    if not square.any():
+        raise ArchitectureError(
+            type(layer).__name__,
+            "",
+            f"it is 0 wherever inputs of standard deviation {length:.3g} come, and so are its kernels",
+            "Take a function that is not 0 everywhere",
+        )
     held = max(square[0], square[-1]) / square.sum()
     if not held < FASTEST:
         raise ArchitectureError(
