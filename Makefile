@@ -67,8 +67,8 @@ growth: setup  ## how Θ̂(x, x) of finite networks grows with |x|, by activatio
 training: setup  ## speed of training an ensemble beside PyTorch
 	$(BIN)/python -m benchmarks.training
 
-tangent: setup  ## spectrum of a network with a million parameters without its Jacobian, beside torch.func
-	$(BIN)/python -m benchmarks.tangent
+tangent: setup  ## spectrum of a million parameters' kernel without the Jacobian, beside torch.func: docs/tangent.md
+	$(BIN)/python -m benchmarks.tangent --publish $(if $(FORMER),--former $(FORMER))
 
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)

@@ -5,20 +5,27 @@ come from products alone (`t.spectrum(x, 20, method="lanczos")`) in less than a 
 the Jacobian, and agree with those of the dense matrix within their residuals and the rounding of
 float32; on 1,000 inputs both agree with `torch.func` and scipy and take less time and memory; and
 `t.gram` takes no longer and no more memory than `lnk.finite.empirical_ntk`, of this version and, with
-`--former`, of an earlier one.
+`--former`, of an earlier one, whose revision in git or whose folder of sources is named. 7ed63bb is
+the last revision in which `empirical_ntk` was no call of `t.gram`.
 
-    python -m benchmarks.tangent [--quick] [--only gram] [--former SRC] [--json out/tangent.json]
+    python -m benchmarks.tangent [--quick] [--only gram] [--former 7ed63bb] [--publish]
 
 Each is measured in processes of its own; memory is what a call takes beyond a small one. PyTorch has
 an environment of its own (`benchmarks/peers/`) and makes the matrix in tiles: on 5,000 inputs its
-Jacobians would be multiplied for a quarter of an hour.
+Jacobians would be multiplied for a quarter of an hour. `--publish` writes the table of
+docs/tangent.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import re
+import subprocess
+import tarfile
 import tempfile
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +34,9 @@ import scipy
 
 import lnkernel as lnk
 from benchmarks.claims import conclude
-from benchmarks.memory import peak
+from benchmarks.memory import ROOT, peak
 from benchmarks.peers.pytorch import TorchNTK
-from benchmarks.timing import in_turns, seconds
+from benchmarks.timing import seconds
 from lnkernel.experiments.machine import hardware
 
 DIMENSION, FEW, K = 784, 40, 20
@@ -37,6 +44,8 @@ CALLS = 7  # of a kernel, of which the quickest counts
 TILE = 100  # inputs whose Jacobian PyTorch makes at a time
 NO_WORSE = 1.1  # what two measurements of the same may differ by
 ROUNDING = 1e-4  # of the largest eigenvalue, between two computations in float32
+PAGE = ROOT / "docs" / "tangent.md"
+MARKS = "<!-- make tangent: begin -->", "<!-- make tangent: end -->"
 
 
 class Found(NamedTuple):
@@ -177,7 +186,8 @@ def grams(
             peak(prepared(made, source) + call.format("x"), calls)
             return float(file.read_text())
 
-    times = in_turns(*(partial(time_of, *each) for each in calls.values()), rounds=rounds)
+    of_rounds = [[time_of(*each) for each in calls.values()] for _ in range(rounds)]
+    times = np.min(of_rounds, axis=0).tolist()
     found: dict[str, dict[str, Any]] = {}
     print(f"\nthe kernel, width {width}, {n:,} inputs")
     for (name, (made, call, source)), took in zip(calls.items(), times, strict=True):
@@ -195,6 +205,52 @@ def grams(
     return found, checks
 
 
+@contextlib.contextmanager
+def source_of(former: str | None) -> Iterator[Path | None]:
+    """The folder of an earlier version's sources: one that is named, or out of git."""
+    if former is None or Path(former).is_dir():
+        yield None if former is None else Path(former).resolve()
+        return
+    line = ["git", "archive", former, "src"]
+    packed = subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+            files.extractall(folder, filter="data")
+        yield Path(folder, "src")
+
+
+def publish(about: dict[str, Any]) -> None:
+    """Both tables, in place of those between the marks of the page."""
+    machine = hardware()
+    lines = ["| 20 largest eigenvalues | inputs | time | memory |", "|---|---|---|---|"]
+    lines += [
+        f"| {SPOKEN[row['method']]} | {row['n']:,} | {row['seconds']:.1f} s | "
+        f"{_megabytes(row['bytes'])} |"
+        for row in about["spectrum"]
+    ]
+    lines += ["", "| kernel of 1,000 inputs | time | memory |", "|---|---|---|"]
+    lines += [
+        f"| {SPOKEN[name]} | {row['seconds']:.3f} s | {_megabytes(row['bytes'])} |"
+        for name, row in about["gram"].items()
+    ]
+    lines += ["", f"On {machine['cores']} cores ({machine['processor']})."]
+    begin, end = MARKS
+    page = PAGE.read_text()
+    assert begin in page and end in page, f"{PAGE} has no marks for the tables"
+    inner = "\n".join([begin, *lines, end])
+    PAGE.write_text(re.sub(f"{begin}.*{end}", lambda _: inner, page, flags=re.DOTALL))
+
+
+SPOKEN = {
+    "lanczos": '`t.spectrum(x, 20, method="lanczos")`, products alone',
+    "dense": '`t.spectrum(x, 20, method="dense")`, the matrix in tiles',
+    "torch.func and scipy": "`torch.func` in tiles, `scipy.linalg.eigh`",
+    "t.gram": "`t.gram(x)`",
+    "empirical_ntk": "`lnk.finite.empirical_ntk(network, x)`, which calls it",
+    "former empirical_ntk": "`empirical_ntk` as it was before `t.gram`",
+}
+
+
 def _megabytes(number: int | None) -> str:
     return "-" if number is None else f"{number / 1e6:.0f} MB"
 
@@ -204,21 +260,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--only", choices=("gram", "spectrum"), help="one of the two parts")
     parser.add_argument(
-        "--former", type=Path, help="folder of an earlier version's source, to be measured too"
+        "--former", help="revision or folder of an earlier version's source, to be measured too"
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="write the tables of docs/tangent.md"
     )
     parser.add_argument("--json", type=Path, default=Path("out/tangent.json"))
     options = parser.parse_args(arguments)
+    if options.publish and (options.quick or options.only):
+        parser.error("--publish is of a whole run")
     about: dict[str, Any] = {"quick": options.quick}
     checks: dict[str, bool] = {}
     if options.only != "spectrum":
         sizes = (64, 200, 1) if options.quick else (512, 1000, 5)
-        about["gram"], checks = grams(*sizes, options.former)
+        with source_of(options.former) as former:
+            about["gram"], checks = grams(*sizes, former)
     if options.only != "gram":
         sizes = (32, 300, 200) if options.quick else (600, 5000, 1000)
         about["spectrum"], more = spectra(*sizes)
         checks |= more
     if options.quick:  # sizes at which time and memory say nothing
         checks = {name: holds for name, holds in checks.items() if "agree" in name}
+    if options.publish:
+        publish(about)
     return conclude(checks, options.json, **about)
 
 

@@ -200,6 +200,13 @@ def positive_integer(name: str, value: Any) -> int:
     return int(value)
 
 
+def as_seed(seed: Any) -> int:
+    """One seed of random numbers."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError("seed", "an integer, at least 0", repr(seed), "Write e.g. seed=0")
+    return int(seed)
+
+
 def as_seeds(seeds: Any, at_least: int) -> list[int]:
     """Different integers: 0, 1, ... where only their number is given."""
     expected = f"a number of at least {at_least}, or as many different integers"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
@@ -111,16 +112,31 @@ def test_another_state_of_the_same_module() -> None:
     )
 
 
+def of_roots() -> nnx.Module:
+    """Not a number wherever its linear layer is negative."""
+    return nnx.Sequential(nnx.Linear(3, 1, rngs=nnx.Rngs(0)), jnp.sqrt)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: lnk.tangent(mlp), r"model: expected a flax\.nnx\.Module.* without params"),
         (lambda: lnk.tangent(3, PARAMS), r"model: expected a flax\.nnx\.Module"),
         (lambda: lnk.tangent(mlp, PARAMS, wrt="heads"), "The paths are first/b, first/w, head/b"),
+        (lambda: lnk.tangent(mlp, PARAMS, wrt=["head", "heads/w"]), "got heads/w, which has none"),
+        (lambda: lnk.tangent(mlp, PARAMS, wrt=[]), "wrt: expected a choice of at least one"),
         (lambda: lnk.tangent(mlp, PARAMS, wrt=3), r"wrt: expected a filter of flax\.nnx"),
         (lambda: lnk.tangent(mlp, {}), "model: expected at least one trained parameter"),
         (lambda: lnk.tangent(mlp, PARAMS, dtype=np.int32), "dtype: expected float32 or float64"),
         (lambda: T.jvp(X, 1.0), "v: expected a tree like the chosen parameters"),
+        (
+            lambda: T.vjp(X, np.full((9, 2), np.nan)),
+            r"c: expected finite numbers, got nan at \(0, 0\)",
+        ),
+        (lambda: lnk.tangent(lambda w, x: x @ w, np.array([1, np.nan, 1])), "finite parameters"),
+        (lambda: lnk.tangent(lambda w, x: jnp.log(x @ w), np.ones(3)).value(X), "finite outputs"),
+        (lambda: lnk.tangent(of_roots()).gram(X), "finite slopes, got nan or inf at input"),
+        (lambda: lnk.tangent(of_roots()).ridge(X, X[:, 0]), "a network with finite outputs"),
         (lambda: T.vjp(X, np.ones(9)), r"c: expected one number for every .* shape \(9, 2\)"),
         (lambda: T.gram(X, outputs="sum"), 'outputs: expected "mean" or "full"'),
         (lambda: T.blocks(X, by="block"), 'by: expected "layer" or "parameter"'),

@@ -69,6 +69,15 @@ def test_limits() -> None:
     np.testing.assert_allclose(T.ridge(X, Y, 1e12).mean(X2), T.value(X2), atol=1e-9)
 
 
+def test_stopped_in_one_call() -> None:
+    """`at` and `after` of the tangent itself are those of its ridge regression."""
+    fit = T.ridge(X, Y, STRENGTH)
+    at, after = T.at(X, Y, 2.0, STRENGTH), T.after(X, Y, 20, 0.01, STRENGTH)
+    np.testing.assert_array_equal(at.mean(X2), fit.at(2.0).mean(X2))
+    np.testing.assert_array_equal(flat(after.params), flat(fit.after(20, 0.01).params))
+    assert not np.allclose(after.mean(X2), T.after(X, Y, 20, 0.01).mean(X2), rtol=1e-6)
+
+
 def test_trained_by_optax() -> None:
     """The module of the linearized model, by `finite.train`; and without its start."""
     steps, rate = 50, 0.01

@@ -23,6 +23,7 @@ J, J2 = (jacobian(mlp, PARAMS, x) for x in (X, X2))
 LABELS = np.arange(9) % K
 Y = F + 0.1 * np.random.default_rng(2).normal(size=F.shape)
 TARGETS = {"gaussian": Y, "categorical": LABELS}
+CONSTANT = lnk.tangent(lambda w, x: 0.0 * (x @ w), np.ones(3))  # its gradient is zero
 
 
 def log_likelihood(name: str, f: Any) -> Any:
@@ -138,7 +139,16 @@ def test_probabilities() -> None:
         (lambda: T.laplace(X, LABELS + 1, "categorical", 1.0), "from 1 to 3"),
         (lambda: T.laplace(X, Y, "gaussian", 0.0), "prior_precision: expected a positive number"),
         (lambda: T.laplace(X, Y, "gaussian", 1.0, subsample=3), "rank: expected a number"),
-        (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, 10), "subsample: expected from 1 to 9"),
+        (
+            lambda: T.laplace(X, Y, "gaussian", 1.0, 2, 10),
+            "subsample: expected from 2, the rank, to 9",
+        ),
+        (lambda: T.laplace(X, Y, "gaussian", 1.0, 4, 3), "got 3 for the rank 4"),
+        (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, 2.5), "subsample: expected an integer"),
+        (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, seed="a"), "seed: expected an integer"),
+        (lambda: T.laplace(X, Y, "gaussian", 1.0, prior_mean=np.nan), "prior_mean: expected"),
+        (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, validation=X), "validation: expected a pair"),
+        (lambda: CONSTANT.laplace(X, X[:, 0], rank=2), "X: expected inputs at which the gradient"),
         (lambda: made("gaussian").probabilities(X2), 'likelihood: expected "categorical"'),
         (
             lambda: T.laplace(X, Y, rank=2, validation=(X2, T.value(X2))),

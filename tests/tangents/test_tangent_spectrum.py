@@ -78,6 +78,20 @@ def test_alignment() -> None:
     assert math.isclose(unit.kta(y), 1 / math.sqrt(3)) and math.isclose(unit.effective_rank, 3.0)
 
 
+def test_a_kernel_of_zeros() -> None:
+    """It has a spectrum, and nothing that is divided by its size."""
+    constant = lnk.tangent(lambda w, x: 0.0 * (x @ w), np.ones(3))
+    zeros = constant.spectrum(X)
+    assert not zeros.values.any() and zeros.condition == math.inf
+    for call in (
+        lambda: zeros.effective_rank,
+        lambda: zeros.kta(X[:, 0]),
+        lambda: constant.spectrum(X, 2, method="lanczos"),
+    ):
+        with pytest.raises(lnk.errors.InputError, match="a tangent kernel of zeros"):
+            call()
+
+
 def test_anisotropy() -> None:
     """Against the singular values of ∂²f/∂x∂θ, written out, for one and for two outputs."""
     x0 = np.array([0.3, -0.2, 0.5])

@@ -85,6 +85,8 @@ def test_linen() -> None:
     assert InLinen(train=False).apply(fit.params, X).shape == (4, 1)
     with pytest.raises(lnk.errors.TrainingModeError, match="use_running_average=True"):
         lnk.tangent(InLinen(train=True), variables).gram(X)
+    with pytest.raises(lnk.errors.InputError, match="X: expected inputs that the network accepts"):
+        t.ridge(X[:, :2], X[:, 0])
     with pytest.raises(lnk.errors.InputError, match='a dict with "params"'):
         lnk.tangent(InLinen(train=False), variables["params"])
 

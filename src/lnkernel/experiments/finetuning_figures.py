@@ -87,7 +87,8 @@ def draw_choices(
                     ax.plot(shown, values, ".", ms=4, alpha=0.7, color=f"C{number}")
                 ax.set(xscale="log", yscale="log" if measure == "loss" else "linear")
                 mean, low, high = correlations[kind, measure, rule]
-                ax.set_title(f"rank correlation {mean:+.2f}\n[{low:+.2f}, {high:+.2f}]", fontsize=7)
+                said = f"rank correlation {mean:+.2f}\n[{low:+.2f}, {high:+.2f}]"
+                ax.set_title(said.replace("-", "−"), fontsize=7)
                 name = "Adam" if rule == "adam" else "descent"
                 ax.set_ylabel(f"{kind}: {measure}, {name}", fontsize=7)
                 _few_ticks(ax.xaxis)
@@ -95,6 +96,7 @@ def draw_choices(
                     _few_ticks(ax.yaxis)
                 if kind == list(pieces)[-1]:
                     ax.set_xlabel("condition number")
+        figure.supxlabel("a point is a choice of layers, a colour one seed", fontsize=7)
     return figure_path(folder, "choices")
 
 
@@ -185,9 +187,9 @@ def _legend(figure: Any) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=BLUE, marker=".", label="measured"),
+        Line2D([], [], color=BLUE, marker=".", label="measured (mean and range of the seeds)"),
         Line2D([], [], color=AMBER, ls="--", label="bound, proved after training"),
         Line2D([], [], color=RED, ls=":", label="bound, proved before training"),
         Line2D([], [], color=GREY, ls="-.", lw=0.8, label="ball √(2R₀/λ) around the start"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)

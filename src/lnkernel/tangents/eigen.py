@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
-from lnkernel.check import positive_integer
+from lnkernel.check import as_seed, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import gram as tiled
 from lnkernel.tangents.differential import Differential
-from lnkernel.tangents.spectrum import Spectrum
+from lnkernel.tangents.spectrum import NO_GRADIENT, Spectrum
 from lnkernel.types import Inputs
 
 METHODS = ("auto", "dense", "lanczos", "nystrom")
@@ -35,6 +35,7 @@ def spectrum_of(
     """The spectrum by the named method, or by the one that the number of rows suggests."""
     tiled.one_of("method", method, METHODS)
     tiled.one_of("outputs", outputs, tiled.OUTPUTS)
+    as_seed(seed)
     if (landmarks is not None) != (method == "nystrom"):
         raise InputError(
             "landmarks",
@@ -58,6 +59,13 @@ def spectrum_of(
         return _dense(tangent, points, wanted, outputs, each)
     demand_memory(rows, 3 * wanted + 20, "The vectors of Lanczos' method", 1)
     times = _flat_products(tangent, points, outputs, each)
+
+    @cache
+    def trace() -> float:
+        return _trace(tangent, points, outputs)
+
+    if trace() == 0:
+        raise InputError(*NO_GRADIENT)
     if method == "lanczos":
         values, vectors = _lanczos(times, rows, wanted, float(jnp.finfo(tangent.dtype).eps), seed)
     else:
@@ -67,10 +75,6 @@ def spectrum_of(
         float(np.linalg.norm(times(u) - value * u))
         for value, u in zip(values, vectors.T, strict=True)
     ]
-
-    @cache
-    def trace() -> float:
-        return _trace(tangent, points, outputs)
 
     @cache
     def frobenius() -> float:

@@ -18,6 +18,7 @@ import scipy
 from jax import Array
 from jaxtyping import Float64, Integer
 
+from lnkernel.check import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import products
@@ -146,10 +147,39 @@ def directions(
     values, vectors = scipy.linalg.eigh(single.gram(rows).astype(np.float64))
     noise = len(rows) * float(jnp.finfo(tangent.dtype).eps) * values[-1]
     kept = [i for i in range(len(values) - 1, -1, -1) if values[i] > noise][:rank]
+    if not kept:
+        raise InputError(
+            "X", "inputs at which the gradient is not zero", "none", "Choose more parameters by wrt"
+        )
     demand_memory(tangent.size, 2 * len(kept), "The directions", 1)
     columns = [single.vjp(rows, vectors[:, i] / np.sqrt(values[i])) for i in kept]
     with jax.enable_x64(tangent.dtype == np.float64):
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *columns)
+
+
+def as_subsample(m: int | None, rank: int, n: int) -> int:
+    """How many of the n inputs the directions come from; by default ten for each.
+
+    >>> as_subsample(None, rank=20, n=5000), as_subsample(None, rank=20, n=50)
+    (200, 50)
+    """
+    if m is None:
+        return min(n, 10 * rank)
+    if not rank <= positive_integer("subsample", m) <= n:
+        expected = (
+            f"from {rank}, the rank, to {n} inputs" if rank <= n else f"a rank of at most {n}"
+        )
+        raise InputError("subsample", expected, f"{m!r} for the rank {rank}", "Lower the rank")
+    return int(m)
+
+
+def as_pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Inputs and targets that came as a pair."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InputError(
+            name, "a pair (inputs, targets)", type(value).__name__, f"Write {name}=(x, y)"
+        )
+    return value[0], value[1]
 
 
 def draw_rows(
@@ -174,8 +204,6 @@ def _single_output(tangent: Differential, shape: tuple[int, ...]) -> Differentia
 
 def _draw_balanced(y: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     """m of the inputs; of classes as equally many as there are of each."""
-    if not 1 <= m <= len(y):
-        raise InputError("subsample", f"from 1 to {len(y)} inputs", repr(m), "Take fewer inputs")
     shuffled = rng.permutation(len(y))
     if y.ndim == 2:
         return shuffled[:m]

@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from lnkernel.errors import TrainingModeError
 from lnkernel.tangents.function import Function
-from lnkernel.tangents.model import Model, Tree, cast, refuse_integers
+from lnkernel.tangents.model import Model, Tree, cast, refuse_infinite, refuse_integers
 from lnkernel.tangents.selection import Path, Wrt, choose, refuse_nothing, spell
 from lnkernel.tangents.structured import is_structured
 
@@ -59,6 +59,7 @@ def read_nnx(model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, 
     known = [path for path, _ in nnx.to_flat_state(nnx.state(model, nnx.Param))]
     refuse_nothing(paths, known, name, wrt)
     refuse_integers(paths, [leaf for _, leaf in flat])
+    refuse_infinite(paths, [leaf for _, leaf in flat])
     function = Function(NNXApply(graph), chosen, rest, 0)
 
     def only_chosen(state: Tree) -> Tree:

@@ -15,7 +15,7 @@ from jax.typing import DTypeLike
 
 from lnkernel.errors import InputError, TrainingModeError
 from lnkernel.tangents.function import Function
-from lnkernel.tangents.model import Model, Tree, cast, refuse_integers
+from lnkernel.tangents.model import Model, Tree, cast, refuse_infinite, refuse_integers
 from lnkernel.tangents.selection import Choice, Path, Wrt, choose, refuse_nothing
 
 
@@ -100,6 +100,7 @@ def _read(
     found = [path[above:] for path, here in zip(paths, is_chosen, strict=True) if here]
     refuse_nothing(found, (path[above:] for path in paths), name, wrt)
     refuse_integers(found, [one for one in chosen if one is not None])
+    refuse_infinite(found, [one for one in chosen if one is not None])
     rest = tree.unflatten(others)
     function = Function(TreeApply(f), tree.unflatten(chosen), rest, 0)
 

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents.function import Function, Piece
+from lnkernel.tangents.inputs import demand_finite
 from lnkernel.tangents.structured import structured_jacobian
 
 METHODS = ("auto", "structured", "jacobian", "vector")
@@ -99,7 +100,7 @@ def gram(
             for a, b in ((tile.rows, tile.columns), (tile.columns, tile.rows))
         )
         for whole, part in zip(out, tile.matrices, strict=True):
-            whole[here] = part
+            whole[here] = demand_finite(part, "slopes")
             if symmetric:
                 whole[there] = part.transpose(2, 3, 0, 1) if way.full else part.T
     return out
@@ -113,7 +114,7 @@ def diagonal(
     made = [
         np.asarray(_own(function, way, _tile(x, start, size))) for start in range(0, len(x), size)
     ]
-    return np.concatenate(made)[: len(x)]
+    return demand_finite(np.concatenate(made)[: len(x)], "slopes")
 
 
 def frobenius(function: Function, way: Way, x: np.ndarray) -> float:

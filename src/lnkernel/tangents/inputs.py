@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import flax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,7 +45,7 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
         made = evaluate.eval_shape(function, x[:1])
     except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
         raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, flax.errors.FlaxError) as problem:
         raise InputError(
             name,
             "inputs that the network accepts",
@@ -65,6 +66,9 @@ def as_rows(name: str, v: Any, n: int, outputs: int) -> Float[np.ndarray, "n out
             f"shape {given.shape}, dtype {given.dtype}",
             "Give the rows in the order of the inputs",
         )
+    if not np.isfinite(given).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+        raise InputError(name, "finite numbers", f"{given[where]} at {where}", "Drop such inputs")
     return given.reshape(n, outputs)
 
 
@@ -89,6 +93,20 @@ def as_direction(name: str, v: Any, params: Any) -> Any:
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), v, params)
 
 
+def demand_finite(made: np.ndarray, what: str) -> np.ndarray:
+    """The same numbers, if all are finite. It needs no memory of their size."""
+    if made.size and not np.isfinite([made.min(), made.max()]).all():
+        where = int(np.argwhere(~np.isfinite(made))[0][0])
+        raise InputError(
+            "model",
+            f"a network with finite {what}",
+            f"nan or inf at input {where}",
+            "Look at its output there: a logarithm, a root or a quotient outside of its range, or "
+            "an overflow that dtype=jnp.float64 avoids",
+        )
+    return made
+
+
 def check_each_on_its_own(
     joint: Callable[[Any], Any], function: Function, x: Float[np.ndarray, "n ..."]
 ) -> None:
@@ -97,7 +115,7 @@ def check_each_on_its_own(
     A difference by rounding is smaller than the square root of the precision.
     """
     some = x[:: max(1, len(x) - 1)][:2]
-    alone = np.asarray(evaluate(function, some), np.float64)
+    alone = demand_finite(np.asarray(evaluate(function, some), np.float64), "outputs")
     together = np.asarray(joint(some), np.float64).reshape(alone.shape)
     scale = np.abs(alone).max() + np.abs(together).max()
     if np.abs(alone - together).max() > np.sqrt(jnp.finfo(x.dtype).eps) * scale:

@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from lnkernel.errors import InputError
+from lnkernel.precision import is_traced
 from lnkernel.tangents.function import Function
 from lnkernel.tangents.selection import Path, spell
 
@@ -36,6 +37,18 @@ def cast(tree: Tree, dtype: DTypeLike | None) -> Tree:
         return jnp.asarray(leaf, dtype) if floating else leaf
 
     return tree if dtype is None else jax.tree.map(one, tree)
+
+
+def refuse_infinite(paths: Sequence[Path], leaves: Sequence[Any]) -> None:
+    """Nothing finite comes from parameters that are not."""
+    for path, leaf in zip(paths, leaves, strict=True):
+        if not is_traced(leaf) and not bool(jnp.isfinite(leaf).all()):
+            raise InputError(
+                "model",
+                "finite parameters",
+                f"nan or inf in {spell(path)}",
+                "Training that diverged leaves such: take an earlier state, or a smaller rate",
+            )
 
 
 def refuse_integers(paths: Sequence[Path], leaves: Sequence[Any]) -> None:

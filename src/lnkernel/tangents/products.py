@@ -16,6 +16,7 @@ from jax import Array
 from jaxtyping import Float
 
 from lnkernel.tangents.function import Function, evaluate
+from lnkernel.tangents.inputs import demand_finite
 from lnkernel.tangents.model import Tree
 
 Rows = Float[np.ndarray, "n outputs"]
@@ -23,12 +24,12 @@ Rows = Float[np.ndarray, "n outputs"]
 
 def values(function: Function, x: np.ndarray, batch: int) -> Rows:
     """f(x), in batches."""
-    return _over_batches(lambda some: evaluate(function, some), x, batch)
+    return demand_finite(_over_batches(lambda some: evaluate(function, some), x, batch), "outputs")
 
 
 def jvp(function: Function, x: np.ndarray, v: Tree, batch: int) -> Rows:
     """J(x) v."""
-    return _over_batches(lambda some: _jvp(function, some, v), x, batch)
+    return demand_finite(_over_batches(lambda some: _jvp(function, some, v), x, batch), "slopes")
 
 
 def vjp(function: Function, x: np.ndarray, c: Rows, batch: int) -> Tree:
@@ -46,7 +47,8 @@ def vjp(function: Function, x: np.ndarray, c: Rows, batch: int) -> Tree:
 def features(function: Function, x: np.ndarray, basis: Tree, batch: int) -> np.ndarray:
     """J(x) V, forwards, for the directions along the first axis of every leaf of `basis`:
     (n, outputs, directions)."""
-    return _over_batches(lambda some: _features(function, some, basis), x, batch)
+    made = _over_batches(lambda some: _features(function, some, basis), x, batch)
+    return demand_finite(made, "slopes")
 
 
 def matvec(function: Function, x: np.ndarray, batch: int) -> Callable[[Rows], Rows]:

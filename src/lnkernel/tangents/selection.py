@@ -24,10 +24,9 @@ def choose(wrt: Wrt) -> Choice:
     >>> choose(lambda path: path[-1] == "bias")(("layers", 0, "kernel"), None)
     False
     """
-    if is_path(wrt):
-        return _beneath([wrt])
-    if isinstance(wrt, list) and wrt and all(map(is_path, wrt)):
-        return _beneath(wrt)
+    wanted = [_whether_beneath(path) for path in _paths_in(wrt)]
+    if wanted:
+        return lambda path, _: any(beneath(path) for beneath in wanted)
     if callable(wrt) and not isinstance(wrt, type) and _arguments(wrt) == 1:
         return lambda path, _: bool(wrt(path))
     try:
@@ -59,8 +58,10 @@ def spell(path: Sequence[Any]) -> str:
 
 
 def refuse_nothing(chosen: Iterable[Any], paths: Iterable[Path], name: str, wrt: Wrt) -> None:
-    """An error where no parameter is left, with the paths that there are."""
-    if any(True for _ in chosen):
+    """An error where no parameter is left, or a path chooses none, with the paths that there are."""
+    found = list(chosen)
+    unmatched = [path for path in _paths_in(wrt) if not any(map(_whether_beneath(path), found))]
+    if found and not unmatched:
         return
     known = [spell(path) for path in paths]
     if wrt is None or not known:
@@ -71,21 +72,31 @@ def refuse_nothing(chosen: Iterable[Any], paths: Iterable[Path], name: str, wrt:
             "Make its parameters variables of type flax.nnx.Param, or give them as params",
         )
     shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+    if found:
+        spelled = (path if isinstance(path, str) else spell(path) for path in unmatched)
+        raise InputError(
+            "wrt",
+            "paths with a parameter beneath each",
+            f"{', '.join(spelled)}, which has none",
+            f"The paths are {shown}",
+        )
     raise InputError(
         "wrt", "a choice of at least one parameter", f"{wrt!r}", f"The paths are {shown}"
     )
 
 
-def _beneath(paths: Iterable[Any]) -> Choice:
-    """All that begins with one of the paths, key by key."""
-    parts = [tuple(p.strip("/").split("/")) if isinstance(p, str) else p for p in paths]
-    wanted = [tuple(map(str, part)) for part in parts]
+def _paths_in(wrt: Wrt) -> list[str | Path]:
+    """The paths that it is, one or a list of them, and none if it is something else."""
+    if is_path(wrt):
+        return [wrt]
+    return list(wrt) if isinstance(wrt, list) and all(map(is_path, wrt)) else []
 
-    def inside(path: Path, _: Any) -> bool:
-        keys = tuple(map(str, path))
-        return any(keys[: len(part)] == part for part in wanted)
 
-    return inside
+def _whether_beneath(path: str | Path) -> Callable[[Path], bool]:
+    """Whether another path begins with this one, key by key."""
+    parts = path.strip("/").split("/") if isinstance(path, str) else path
+    wanted = tuple(map(str, parts))
+    return lambda other: tuple(map(str, other))[: len(wanted)] == wanted
 
 
 def _arguments(function: Callable[..., Any]) -> int:

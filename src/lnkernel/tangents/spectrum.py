@@ -14,6 +14,12 @@ from lnkernel.tangents.inputs import as_rows
 from lnkernel.types import Targets
 
 Rows = Float64[np.ndarray, " rows"]
+NO_GRADIENT = (
+    "x",
+    "inputs at which the gradient is not zero everywhere",
+    "a tangent kernel of zeros",
+    "Choose more parameters by wrt, or other inputs",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +70,7 @@ class Spectrum:
         r"""$(\sum_i\lambda_i)^2/\sum_i\lambda_i^2 = (\mathrm{tr} K)^2/\|K\|_F^2$ (Bartlett et al. 2020, R₀):
         of r equal eigenvalues it is r. It is that of the whole matrix, however many pairs are known.
         """
-        return (self._trace() / self._frobenius()) ** 2
+        return (self._trace() / self._norm()) ** 2
 
     def alignment(self, y: Targets) -> float:
         r"""$y^T K y/|y|^2$ (Ortiz-Jiménez et al. 2021): λ_i at the eigenvector i. By a product with K."""
@@ -74,13 +80,20 @@ class Spectrum:
     def kta(self, y: Targets) -> float:
         r"""$y^T K y/(\|K\|_F |y|^2)$, the kernel-target alignment, without centring: at most 1, and 1 if
         K is a multiple of $y y^T$."""
-        return self.alignment(y) / self._frobenius()
+        return self.alignment(y) / self._norm()
 
     def shares(self, y: Targets) -> Float64[np.ndarray, " r"]:
         r"""$(u_i^T y)^2/|y|^2$, what part of the targets lies along each eigenvector: (r,)."""
         rows = self._rows(y)
         flat = self.vectors.reshape(-1, self.values.size)
         return np.square(flat.T @ rows) / (rows @ rows)
+
+    def _norm(self) -> float:
+        """‖K‖_F, where K is not 0."""
+        norm = self._frobenius()
+        if norm == 0:
+            raise InputError(*NO_GRADIENT)
+        return norm
 
     def _rows(self, y: Targets) -> Rows:
         shape = self.vectors.shape[:-1]

@@ -9,18 +9,18 @@ import jax
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.check import as_number, positive_integer
+from lnkernel.check import as_number, as_seed, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.tangents.anisotropy import Anisotropy, anisotropy_of
 from lnkernel.tangents.differential import Differential
 from lnkernel.tangents.eigen import spectrum_of
-from lnkernel.tangents.ella import directions, nystrom_laplace
+from lnkernel.tangents.ella import as_pair, as_subsample, directions, nystrom_laplace
 from lnkernel.tangents.laplace import Laplace, exact_laplace
 from lnkernel.tangents.likelihoods import as_likelihood
 from lnkernel.tangents.linear import Linearized
 from lnkernel.tangents.model import Tree
 from lnkernel.tangents.read import read_model
-from lnkernel.tangents.ridge import Ridge, ridge_of
+from lnkernel.tangents.ridge import FineTuned, Ridge, ridge_of
 from lnkernel.tangents.selection import Wrt
 from lnkernel.tangents.spectrum import Spectrum
 from lnkernel.types import Inputs, Number, Targets
@@ -133,6 +133,36 @@ class Tangent(Differential):
         """
         return ridge_of(self, X, y, strength)
 
+    def at(self, X: Inputs, y: Targets, time: float, strength: Number = 0.0) -> FineTuned:
+        r"""The linearized model after gradient flow for a time: `ridge(X, y, strength).at(time)`.
+
+        For several times, ask the `ridge` for each: it computes the kernel once.
+
+        >>> import math, jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([0.0, 0.0]))
+        >>> t.at([[1.0, 0.0]], [2.0], time=math.log(2)).mean([[1.0, 0.0]])    # 2 (1 - exp(-time))
+        array([1.])
+        """
+        return self.ridge(X, y, strength).at(time)
+
+    def after(
+        self,
+        X: Inputs,
+        y: Targets,
+        steps: int,
+        learning_rate: Number,
+        strength: Number = 0.0,
+    ) -> FineTuned:
+        r"""The linearized model after so many steps of gradient descent on half the sum of squares and
+        the ridge term: `ridge(X, y, strength).after(steps, learning_rate)`.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([0.0, 0.0]))
+        >>> t.after([[1.0, 0.0]], [2.0], steps=2, learning_rate=0.5).mean([[1.0, 0.0]])
+        array([1.5])
+        """
+        return self.ridge(X, y, strength).after(steps, learning_rate)
+
     def laplace(
         self,
         X: Inputs,
@@ -162,7 +192,8 @@ class Tangent(Differential):
             prior_precision: τ of the prior N(prior_mean, 1/τ) of every chosen parameter; None takes
                 the one with the largest marginal likelihood.
             rank: None is exact, by the kernel of all n · k training outputs. A number of directions
-                is ELLA, whose covariance is below the exact one in the order of matrices.
+                is ELLA, whose covariance is below the exact one in the order of matrices. There are
+                fewer where the kernel of the subsample has no more eigenvalues above rounding.
             subsample: for ELLA the number of training inputs that the directions come from, one output
                 each; by default ten for every direction, as far as there are so many.
             noise: the variance of the targets, for "gaussian".
@@ -185,6 +216,11 @@ class Tangent(Differential):
             raise InputError(
                 "prior_precision", "a positive number, or None", repr(prior_precision), "1/variance"
             )
+        mean = as_number(prior_mean)
+        if mean is None or not math.isfinite(mean):
+            raise InputError(
+                "prior_mean", "a number", repr(prior_mean), "It is the mean of every parameter"
+            )
         with self.open(("X", X)) as (function, (points,)):
             k = function.outputs
         targets = law.as_targets(y, len(points), k)
@@ -193,18 +229,17 @@ class Tangent(Differential):
                 raise InputError(
                     "rank", "a number with subsample or validation", "None", "ELLA has a rank"
                 )
-            return exact_laplace(self, points, targets, law, tau, prior_mean)
+            return exact_laplace(self, points, targets, law, tau, mean)
         size = positive_integer("rank", rank)
-        some = min(len(points), 10 * size) if subsample is None else subsample
+        some = as_subsample(subsample, size, len(points))
         held = None
         if validation is not None:
-            with self.open(("validation", validation[0])) as (_, (inputs,)):
-                held = inputs, law.as_targets(validation[1], len(inputs), k)
+            x, labels = as_pair("validation", validation)
+            with self.open(("validation", x)) as (_, (inputs,)):
+                held = inputs, law.as_targets(labels, len(inputs), k)
         every = positive_integer("check_every", check_every)
-        basis = directions(self, points, targets, k, size, some, seed)
-        return nystrom_laplace(
-            self, points, targets, law, tau, prior_mean, basis, held, every, seed
-        )
+        basis = directions(self, points, targets, k, size, some, as_seed(seed))
+        return nystrom_laplace(self, points, targets, law, tau, mean, basis, held, every, seed)
 
     def anisotropy(self, x0: Any, k: int | None = None, *, method: str = "auto") -> Anisotropy:
         r"""Neural anisotropy directions: the directions v of the input at x0 in which the gradient
