@@ -3,13 +3,14 @@ r"""A power law $L \approx A\,t^{-\xi}$ fitted to a curve, with an interval, in 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lnkernel.asymptotics.curves import as_times
-from lnkernel.check import as_number
+from lnkernel.asymptotics.curves import as_ends, as_times
+from lnkernel.check import as_array
 from lnkernel.errors import InputError
 from lnkernel.types import Times
 
@@ -60,19 +61,17 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
     >>> round(found.xi, 4), round(found.constant, 3), found.interval[0] < 0.5 < found.interval[1]
     (0.5, 3.0, True)
     """
-    times, values = as_times(t), np.asarray(loss, np.float64)
+    times, values = as_times(t), np.asarray(as_array("loss", loss), np.float64)
     if values.shape != times.shape or not (np.isfinite(values).all() and (values > 0).all()):
         remedy = "Leave out where the loss is 0"
-        raise InputError("loss", f"positive numbers, shape {times.shape}", f"{values!r}", remedy)
+        raise InputError("loss", f"positive numbers, shape {times.shape}", f"shape {values.shape}, the least {np.min(values)}", remedy)
     if not (times > 0).all() or not (np.diff(times) > 0).all():
         raise InputError("t", "positive, increasing times", f"{times!r}", "Sort them, without 0")
     x, y = np.log(times), np.log(values)
     if window is None:
         inside = _steadiest(x, y)
     else:
-        low, high = (as_number(end) for end in window)
-        if low is None or high is None or not low < high:
-            raise InputError("window", "two times, the first below the last", repr(window), "Swap")
+        low, high = as_ends("window", window)
         inside = (times >= low) & (times <= high)
     if inside.sum() < 2 * PARTS:
         raise InputError(
@@ -88,9 +87,7 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
         for places in np.array_split(np.arange(len(x)), PARTS)
         for part in [x[places]]
     ]
-    from scipy.stats import t as student
-
-    half = float(student.ppf(0.975, PARTS - 1) * np.std(slopes, ddof=1) / math.sqrt(PARTS))
+    half = student_half_width(slopes)
     return LossFit(
         xi=-float(slope),
         interval=(-float(slope) - half, -float(slope) + half),
@@ -100,6 +97,14 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
         slope_change=_change(x, y),
         chosen=window is None,
     )
+
+
+def student_half_width(slopes: Sequence[float]) -> float:
+    """Half of the 95 % interval of a mean, by Student's t."""
+    from scipy.stats import t as student
+
+    spread = np.std(slopes, ddof=1) / math.sqrt(len(slopes))
+    return float(student.ppf(0.975, len(slopes) - 1) * spread)
 
 
 def _change(x: np.ndarray, y: np.ndarray) -> float:
