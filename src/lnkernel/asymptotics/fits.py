@@ -64,7 +64,12 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
     times, values = as_times(t), np.asarray(as_array("loss", loss), np.float64)
     if values.shape != times.shape or not (np.isfinite(values).all() and (values > 0).all()):
         remedy = "Leave out where the loss is 0"
-        raise InputError("loss", f"positive numbers, shape {times.shape}", f"shape {values.shape}, the least {np.min(values)}", remedy)
+        raise InputError(
+            "loss",
+            f"positive numbers, shape {times.shape}",
+            f"shape {values.shape}, the least {np.min(values)}",
+            remedy,
+        )
     if not (times > 0).all() or not (np.diff(times) > 0).all():
         raise InputError("t", "positive, increasing times", f"{times!r}", "Sort them, without 0")
     x, y = np.log(times), np.log(values)

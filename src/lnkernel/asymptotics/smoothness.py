@@ -47,8 +47,8 @@ def _(layer: Selu | Clip) -> float:
 
 @smoothness.register
 def _(layer: GroupNorm) -> float:
-    r"""$\nu$ Gaussian numbers of length 1 have a kernel that is analytic but for $(1 - \rho^2)^{\nu/2}$, which behaves as the
-    angle to the power $\nu$ (times a logarithm for even $\nu$). Kinks of degree $p$ leave the power $2p + 1$."""
+    r"""Directions of $\nu$ Gaussian numbers have a kernel that is analytic but for $(1 - \rho^2)^{\nu/2}$, the angle to
+    the power $\nu$ (times a logarithm for even $\nu$). Kinks of degree $p$ leave the power $2p + 1$."""
     return (layer.degrees_of_freedom - 1) / 2
 
 

@@ -25,7 +25,7 @@ from lnkernel.experiments.cube_spectrum import CubeSpectrum, cube_spectrum
 from lnkernel.experiments.folder import Folder, seeds_from
 from lnkernel.experiments.report import Report
 from lnkernel.finite import network, train_ensemble
-from lnkernel.gram.kernel import kernels
+from lnkernel.gram.kernel import kernels, ntk
 
 TIMES = 120
 SHARE = 16  # of the eigenvalues of a grid the first 1/16 are near those of the cube
@@ -86,29 +86,23 @@ def targets(cube: CubeSpectrum) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def _training(arch: Serial, d: int, plan: AsymptoticsPlan, _: Path) -> dict[str, np.ndarray]:
-    """Losses of finite networks by gradient descent, beside those of the exact kernel at the same points.
+    """Losses of finite networks by gradient descent, beside those that the exact kernel foretells.
 
+    Points, steps and starts are the same.
     The target of a network is its own start plus the indicator, or 0: what it has to learn is the indicator, or
     its start, and nothing else.
     """
     axes = np.meshgrid(*[(np.arange(plan.points[d]) + 0.5) * 2 / plan.points[d] - 1] * d)
     x = np.stack([axis.ravel() for axis in axes], axis=1)
-    n, pair = len(x), kernels(arch)(x)
-    values, vectors = np.linalg.eigh(np.asarray(pair.ntk) / n)
+    n = len(x)
+    values, vectors = np.linalg.eigh(np.asarray(ntk(arch)(x)) / n)
     rate = 1 / (n * values[-1])
     starts = np.stack(
-        [
-            np.asarray(network(arch, d, plan.width, rngs=seed)(x), float)[:, 0]
-            for seed in plan.seeds
-        ]
+        [np.asarray(network(arch, d, plan.width, rngs=seed)(x), float)[:, 0] for seed in plan.seeds]
     )
     steps = np.unique(np.geomspace(1, plan.steps - 1, TIMES).astype(int))
-    t = steps * rate * n
-    coefficients = {
-        "indicator": vectors.T @ indicator(x) / np.sqrt(n),
-        "start": np.sqrt(np.einsum("ij,ij->j", vectors, np.asarray(pair.nngp) @ vectors) / n),
-    }
-    found = {"t": t, "values": values[::-1]}
+    left = (1 - values / values[-1]) ** (2 * steps[:, None])  # of every square, after so many steps
+    found = {"t": steps * rate * n, "values": values[::-1]}
     for target, goal in (("indicator", starts + indicator(x)), ("start", 0 * starts)):
         trained = train_ensemble(
             arch,
@@ -121,7 +115,8 @@ def _training(arch: Serial, d: int, plan: AsymptoticsPlan, _: Path) -> dict[str,
             progress=False,
         )
         found[f"{target}, networks"] = trained.losses[:, steps].astype(float) / n
-        found[f"{target}, kernel"] = loss(values, coefficients[target])(t)
+        squares = ((goal - starts) @ vectors) ** 2 / n
+        found[f"{target}, kernel"] = 0.5 * squares @ left.T
     return found
 
 

@@ -83,7 +83,7 @@ def draw_networks(folder: Folder, plan: AsymptoticsPlan, found: Found) -> Path:
                 t = one["t"] * one["values"][0]
                 for target in ("indicator", "start"):
                     colour = TARGETS[target][0]
-                    ax.plot(t, one[f"{target}, kernel"], color=colour, lw=1)
+                    ax.plot(t, one[f"{target}, kernel"].T, color=colour, lw=0.8)
                     for i, curve in enumerate(one[f"{target}, networks"]):
                         label = target if i == 0 else None
                         ax.plot(t[::4], curve[::4], ".", ms=2.5, color=colour, label=label)

@@ -33,7 +33,7 @@ class AsymptoticsPlan:
     seeds: list[int]
     sides: Mapping[int, int]  # by dimension: points of the grid along each axis, an even number
     points: Mapping[int, int]  # the same for the points on which networks are trained
-    steps: int = 2000
+    steps: int = 3000
     networks: Sequence[str] = tuple(NETWORKS)
     width: int = WIDTH
 
@@ -50,7 +50,11 @@ class AsymptoticsPlan:
     @property
     def settings(self) -> dict[str, Any]:
         """All of it but the seeds, for the record."""
-        sizes = {f"{name}, d = {d}": n for name in ("sides", "points") for d, n in getattr(self, name).items()}
+        sizes = {
+            f"{name}, d = {d}": n
+            for name in ("sides", "points")
+            for d, n in getattr(self, name).items()
+        }
         return sizes | {"steps": self.steps, "width": self.width}
 
 

@@ -1,10 +1,10 @@
 r"""The spectrum of a kernel on a grid in the cube $[-1, 1]^d$, by its symmetry.
 
 The kernels of fully connected networks depend on $|x|$, $|x'|$ and $x \cdot x'$, so that changing the sign of a
-coordinate in both inputs, or swapping two coordinates, changes nothing. Every eigenvector can be taken even or odd in each
-coordinate, and the matrix on all points of the grid falls apart into blocks on those with positive coordinates:
-$K_\sigma(x, x') = \sum_s \sigma(s)\,K(x, s x')$ over all signs s. Blocks with the same number of odd
-coordinates are the same but for the order of the coordinates: d + 1 matrices of the size $(\text{side}/2)^d$ take the place of one of
+coordinate in both inputs, or swapping two coordinates, changes nothing. Every eigenvector can be taken even or odd in
+each coordinate, and the matrix on all points of the grid falls apart into blocks on those with positive coordinates:
+$K_\sigma(x, x') = \sum_s \sigma(s)\,K(x, s x')$ over all signs s. Blocks with the same number of odd coordinates are
+the same but for the order of the coordinates: d + 1 matrices of the size $(\text{side}/2)^d$ take the place of one of
 the size $\text{side}^d$, and give the same eigenvalues.
 """
 
