@@ -121,16 +121,43 @@ def _change(x: np.ndarray, y: np.ndarray) -> float:
 
 def _steadiest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which points are in the widest window that is steady, or else in the steadiest."""
-    knots = np.linspace(x[0], x[-1], KNOTS) if np.ptp(x) > 0 else x[:1]
-    least = min(DECADES * math.log(10), np.ptp(x))
-    tried = []
-    for i, low in enumerate(knots):
-        for high in knots[i + 1 :]:
-            inside = (x >= low - 1e-12) & (x <= high + 1e-12)
-            if high - low >= least - 1e-9 and inside.sum() >= 2 * PARTS:
-                tried.append((_change(x[inside], y[inside]), -(high - low), low, high))
-    if not tried:
+    knots = np.linspace(x[0], x[-1], KNOTS)
+    i, j = np.triu_indices(KNOTS, 1)
+    first = np.searchsorted(x, knots[i] - 1e-12)
+    last = np.searchsorted(x, knots[j] + 1e-12)
+    wide = knots[j] - knots[i] >= min(DECADES * math.log(10), np.ptp(x)) - 1e-9
+    tried = np.flatnonzero(wide & (last - first >= 2 * PARTS))
+    if not len(tried):
         return np.ones(len(x), bool)
-    steady = [window for window in tried if window[0] < STEADY]
-    _, _, low, high = min(steady, key=lambda w: w[1]) if steady else min(tried)
-    return (x >= low - 1e-12) & (x <= high + 1e-12)
+    change = _changes(x, y, first[tried], last[tried])
+    width = (knots[j] - knots[i])[tried]
+    steady = change < STEADY
+    best = np.argmax(np.where(steady, width, -1.0)) if steady.any() else np.argmin(change)
+    chosen = tried[best]
+    return (np.arange(len(x)) >= first[chosen]) & (np.arange(len(x)) < last[chosen])
+
+
+def _changes(x: np.ndarray, y: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """`_change` of many windows, each from one place up to another, by sums of powers."""
+    x, y = x - x.mean(), y - y.mean()
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        total = np.concatenate([[0.0], np.cumsum(values)])
+        return total[last] - total[first]
+
+    count = last - first
+    middle = sums(x) / count
+    powers = [sums(x**k) for k in range(5)]
+    mixed = [sums(y * x**k) for k in range(3)]
+    central = [  # moments about the middle of each window
+        sum(math.comb(k, m) * powers[m] * (-middle) ** (k - m) for m in range(k + 1))
+        for k in range(5)
+    ]
+    right = [
+        sum(math.comb(k, m) * mixed[m] * (-middle) ** (k - m) for m in range(k + 1))
+        for k in range(3)
+    ]
+    matrix = np.stack([np.stack([central[a + b] for b in range(3)], -1) for a in range(3)], -2)
+    fitted = np.linalg.solve(matrix, np.stack(right, -1)[..., None])[..., 0]
+    reach = x[last - 1] - x[first]
+    return np.abs(2 * fitted[:, 2] * reach) / np.maximum(np.abs(fitted[:, 1]), 1e-300)

@@ -27,7 +27,7 @@ def draw_xor(folder: Folder) -> Path:
     assert isinstance(net, LNNet)
     draw = np.random.default_rng(0)
     points, labels = draw.uniform(size=(12, 2)), draw.integers(0, 2, 12)
-    with new_figure(folder, "xor", height=2.4) as figure:
+    with new_figure(folder, "xor", height=2.7) as figure:
         left, middle, right = figure.subplots(1, 3)
         _draw_signs(left, net, XOR, XOR_LABELS)
         left.set_title("XOR: four points, one LayerNorm")
@@ -49,7 +49,7 @@ def layer_values(net: LNNet, x: np.ndarray, layers: int) -> np.ndarray:
 
 def _draw_signs(ax: Any, net: Any, points: np.ndarray, labels: np.ndarray) -> None:
     """Where the score is positive, and the points."""
-    ticks = np.linspace(-0.2, 1.2, 141)
+    ticks = np.linspace(-0.2, 1.2, 401)
     plane = np.stack(np.meshgrid(ticks, ticks), -1).reshape(-1, 2)
     scores = np.sign(net(plane)).reshape(len(ticks), -1)
     ax.pcolormesh(ticks, ticks, scores, cmap="RdBu", vmin=-3, vmax=3, rasterized=True)
@@ -72,7 +72,8 @@ def _draw_fold(ax: Any, net: LNNet) -> None:
     hidden = layer_values(net, XOR, 2)
     told = [lssr(h[XOR_LABELS == 0], h[XOR_LABELS == 1]) for h in (XOR, hidden)]
     ax.set(aspect="equal", xlim=(-1.3, 1.3), ylim=(-0.4, 1.3), xticks=[], yticks=[])
-    ax.set_title(f"three neurons before (□) and behind (○)\nLSSR {told[0]:.2g} → {told[1]:.1g}")
+    ax.spines[:].set_visible(False)
+    ax.set_title(f"before (□) and behind LayerNorm (○)\nLSSR {told[0]:.2g} → {told[1]:.1g}")
 
 
 def _scatter(ax: Any, points: np.ndarray, labels: np.ndarray, marker: str = "o") -> None:

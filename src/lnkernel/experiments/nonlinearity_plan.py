@@ -42,7 +42,7 @@ class NonlinearityPlan:
     kernel_sizes: Sequence[int | None] = (4, 5, 6, 8, 16, 32, 128, None)
     kernel_depths: Sequence[int] = (1, 4)
     noises: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4)  # over the mean of the diagonal
-    constructed: Sequence[int] = (10, 20, 40, 80, 160)  # points that `ln_net` gets
+    constructed: Sequence[int] = (100, 200, 400, 800)  # points that `ln_net` gets
 
     @property
     def trained(self) -> list[LNKind]:
@@ -64,7 +64,7 @@ class NonlinearityPlan:
 
 
 QUICK: dict[str, Any] = {
-    "points": 300,
+    "points": 800,
     "width": 32,
     "epochs": 20,
     "rates": (3e-3,),
@@ -72,5 +72,5 @@ QUICK: dict[str, Any] = {
     "groups": (2, 8),
     "kernel_sizes": (4, 16, None),
     "noises": (1e-2, 1e-4),
-    "constructed": (10, 20),
+    "constructed": (100, 200),
 }

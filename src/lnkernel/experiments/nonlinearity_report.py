@@ -10,7 +10,7 @@ import numpy as np
 from lnkernel.experiments import nonlinearity_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.intervals import interval
+from lnkernel.experiments.intervals import share_interval
 from lnkernel.experiments.nonlinearity_plan import LNKind, NonlinearityPlan
 from lnkernel.experiments.report import Report
 
@@ -106,7 +106,7 @@ def _network_row(found: Found, name: str, kind: LNKind, plan: NonlinearityPlan) 
 def _row(
     data: str, network: str, norms: int, groups: int | None, rate: float | None, values: np.ndarray
 ) -> Row:
-    mean, low, high = interval(values.tolist())
+    mean, low, high = share_interval(values.tolist())
     return {
         "data": data,
         "network": network,
@@ -124,7 +124,7 @@ def _kernel_rows(found: Found, name: str, kind: LNKind, plan: NonlinearityPlan) 
     one = found[f"kernel {name} {kind}"]
     rows = []
     for place, noise in enumerate(plan.noises):
-        mean, low, high = interval(one["accuracy"][place].tolist())
+        mean, low, high = share_interval(one["accuracy"][place].tolist())
         rows.append(
             {
                 "data": name,
@@ -172,6 +172,6 @@ def _add_setting(
         f"{' or '.join(f'{rate:g}' for rate in plan.rates)}, of which the better is shown. The linear "
         "bound is the better of least squares and of softmax regression, minimised to the end. LayerNorm "
         "over infinitely many features is linear in the direction of its input, at any depth: its kernel "
-        "has the rank of the pictures and one, and its posterior fits what least squares on directions "
+        "has the rank of the pictures and two, and its posterior fits what least squares on directions "
         "fit."
     )
