@@ -33,7 +33,7 @@ class AsymptoticsPlan:
     seeds: list[int]
     sides: Mapping[int, int]  # by dimension: points of the grid along each axis, an even number
     points: Mapping[int, int]  # the same for the points on which networks are trained
-    steps: int = 3000
+    steps: int = 2000
     networks: Sequence[str] = tuple(NETWORKS)
     width: int = WIDTH
 
@@ -58,7 +58,7 @@ class AsymptoticsPlan:
         return sizes | {"steps": self.steps, "width": self.width}
 
 
-FULL = {"sides": {1: 3000, 2: 80, 3: 24}, "points": {1: 256, 2: 16, 3: 6}}
+FULL = {"sides": {1: 2000, 2: 64, 3: 20}, "points": {1: 256, 2: 16, 3: 6}}
 QUICK: dict[str, Any] = {
     "sides": {1: 600, 2: 32, 3: 14},
     "points": {1: 64, 2: 8, 3: 4},

@@ -32,17 +32,17 @@ class NonlinearityPlan:
     """The size of the experiment."""
 
     seeds: list[int]
-    points: int = 1500
+    points: int = 1200
     width: int = 128
     epochs: int = 60
     batch: int = 100
     rates: Sequence[float] = (1e-3, 3e-3)  # of Adam; each network is shown at its better one
     depths: Sequence[int] = (1, 2, 4, 8)  # norms of an LN-Net
     groups: Sequence[int] = (2, 4, 8, 16, 32)  # of the one norm of LN-G
-    kernel_sizes: Sequence[int | None] = (4, 5, 6, 8, 16, 32, 128, None)
+    kernel_sizes: Sequence[int | None] = (4, 6, 8, 16, 32, None)
     kernel_depths: Sequence[int] = (1, 4)
     noises: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4)  # over the mean of the diagonal
-    constructed: Sequence[int] = (100, 200, 400, 800)  # points that `ln_net` gets
+    constructed: Sequence[int] = (100, 200, 400)  # points that `ln_net` gets
 
     @property
     def trained(self) -> list[LNKind]:
