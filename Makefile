@@ -31,7 +31,7 @@ picture: setup  ## docs/assets/one-layernorm.png and saturating.png
 activation-pictures: setup  ## docs/assets/activation-kernels.png and activation-rays.png
 	$(BIN)/python docs/tools/activation_pictures.py
 
-finite-results: setup  ## tables and figures of docs/finetuning.md and docs/reproduction.md, from full runs in out/
+finite-results: setup  ## tables and figures of the pages on finite networks, from full runs in out/
 	$(BIN)/python docs/tools/finite_results.py
 
 test: lint types docs  ## lint, type-check and test

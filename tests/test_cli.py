@@ -141,7 +141,7 @@ def test_reproduce_lists_and_refuses(
     recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["reproduce"]) == 0
-    assert "toy        Three functions\n" in capsys.readouterr().out
+    assert "toy          Three functions\n" in capsys.readouterr().out
     assert cli.main(["reproduce", "toi"]) == 2
     assert "got 'toi'. There are toy, other." in capsys.readouterr().err
     assert recorded.calls == []

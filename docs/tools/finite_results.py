@@ -1,10 +1,10 @@
 """Results of the experiments on finite networks, from their folders into the documentation.
 
-    lnkernel reproduce finetuning      # and linearized, laplace: full runs, into out/NAME
-    python docs/tools/finite_results.py [OUT]
+    lnkernel reproduce finetuning      # and linearized, laplace, asymptotics, nonlinearity: full runs, into out/NAME
+    python docs/tools/finite_results.py [OUT [NAME ...]]
 
-It writes the tables between marks in docs/finetuning.md and docs/reproduction.md, and copies of the figures,
-made smaller, into docs/assets.
+It writes the tables between marks in the pages of the experiments, all or those that are named, and copies of the
+figures, made smaller, into docs/assets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
     "laplace": "reproduction.md",
+    "asymptotics": "asymptotics.md",
+    "nonlinearity": "nonlinearity.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
     "linearized": ("accuracy", "anisotropy"),
     "laplace": ("scores", "reliability"),
+    "asymptotics": ("spectra", "losses", "networks"),
+    "nonlinearity": ("xor", "accuracy", "spectra"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -170,10 +174,102 @@ def laplace(folder: Path) -> list[str]:
     return [markdown(table)]
 
 
+def asymptotics(folder: Path) -> list[str]:
+    """Exponents of spectra, of losses, the constant on a line, and trained networks."""
+
+    def window(row: Row) -> str:
+        return f"{_number(row['window from'], '.3g')} to {_number(row['window to'], '.3g')}"
+
+    spectra = [
+        {
+            "network": row["network"],
+            "d": row["d"],
+            "ν, law": f"{row['ν, law']:.3f}",
+            "ν, fitted [95 %]": interval(row, "ν, fitted", "95 % from", "to", ".3f"),
+            "window, in n": window(row),
+            "slope changes by": f"{100 * row['slope changes by']:.0f} %",
+        }
+        for row in rows(folder, "spectra")
+    ]
+    constants = [
+        {
+            "network": row["network"],
+            "Λ, law": f"{row['Λ, law']:.5f}",
+            "Λ, measured [95 %]": interval(row, "Λ, measured", "95 % from", "to", ".5f"),
+            "window, in n": window(row),
+        }
+        for row in rows(folder, "constants")
+    ]
+    losses = [
+        {
+            "network": row["network"],
+            "d": row["d"],
+            "target": row["target"],
+            "ξ, law": _number(row["ξ, law"], ".3f"),
+            "ξ, fitted [95 %]": interval(row, "ξ, fitted", "95 % from", "to", ".3f"),
+            "window, in tλ_1": window(row),
+        }
+        for row in rows(folder, "losses")
+        if row["network"] in ("ReLU", "LayerNorm, ReLU", "groups of 4")
+    ]
+    trained = [
+        {
+            "network": row["network"],
+            "d": row["d"],
+            "target": row["target"],
+            "ξ, exact kernel [95 %]": interval(
+                row, "ξ, kernel", "kernel, 95 % from", "kernel, to", ".3f"
+            ),
+            "ξ, networks [95 %]": interval(row, "ξ, networks", "95 % from", "to", ".3f"),
+            "loss, networks/kernel [95 %]": interval(
+                row, "loss, networks/kernel", "ratio, 95 % from", "ratio, to"
+            ),
+            "window, in tλ_1": window(row),
+        }
+        for row in rows(folder, "networks")
+    ]
+    return [markdown(spectra), markdown(constants), markdown(losses), markdown(trained)]
+
+
+def nonlinearity(folder: Path) -> list[str]:
+    """Constructed networks, trained networks, and kernels by group size."""
+    made = [
+        {**row, "right": "all" if row["right"] == 1.0 else f"{row['right']:.3f}"}
+        for row in rows(folder, "constructed")
+    ]
+    trained = [
+        {
+            "data": row["data"],
+            "network": row["network"],
+            "norms": row["norms"],
+            "groups": "–" if row["groups"] is None else row["groups"],
+            "training accuracy [95 %]": interval(
+                row, "training accuracy", "95 % from", "to", ".3f"
+            ),
+            "rate": "–" if row["rate"] is None else f"{row['rate']:g}",
+        }
+        for row in rows(folder, "networks")
+    ]
+    cells: dict[tuple[Any, ...], Row] = {}
+    for row in rows(folder, "kernels"):
+        key = (row["data"], row["norms"], row["group size"])
+        first = {
+            "data": row["data"],
+            "norms": row["norms"],
+            "group size": row["group size"],
+            "rank": row["rank"],
+        }
+        cell = interval(row, "training accuracy", "95 % from", "to")
+        cells.setdefault(key, first)[f"noise {row['noise/mean Θ(x, x)']:g}"] = cell
+    return [markdown(made), markdown(trained), markdown(list(cells.values()))]
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
     "laplace": laplace,
+    "asymptotics": asymptotics,
+    "nonlinearity": nonlinearity,
 }
 
 
@@ -194,9 +290,9 @@ def copy_figure(file: Path, target: Path) -> None:
         smaller.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
-def main(out: Path) -> None:
-    for name, page in PAGES.items():
-        folder = out / name
+def main(out: Path, names: Sequence[str]) -> None:
+    for name in names or PAGES:
+        folder, page = out / name, PAGES[name]
         about = manifest(folder)
         text = (DOCS / page).read_text()
         for number, table in enumerate(TABLES[name](folder), start=1):
@@ -208,4 +304,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"), sys.argv[2:])

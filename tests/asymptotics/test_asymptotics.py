@@ -93,7 +93,7 @@ def test_the_window_leaves_out_what_bends() -> None:
             "start",
             "different smoothness",
         ),
-        (lnk.serial(lnk.Dense(8), lnk.GroupNorm(4), lnk.Dense(1)), "start", "no activation"),
+        (lnk.serial(lnk.Dense(8), lnk.GroupNorm(2), lnk.Dense(1)), "start", "jumps"),
         (RELU, 5.0, "smoother than the network's own start"),
     ],
 )
@@ -110,3 +110,61 @@ def test_reasons() -> None:
         constant(lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.Dense(1)))
     with pytest.raises(InputError, match="target"):
         exponents(RELU, 1, "smooth")
+
+
+@pytest.mark.parametrize(("size", "nu"), [(4, 2.0), (6, 4.0)])
+def test_norms_in_groups_bend_by_themselves(size: int, nu: float) -> None:
+    """Without an activation: the exact kernel on a line has the exponent 1 + (g - 3)/d."""
+    groups = lnk.serial(lnk.Dense(8, b_std=1.0), lnk.GroupNorm(size), lnk.Dense(1, b_std=1.0))
+    law = exponents(groups, 1, "start")
+    assert law.nu == nu and "groups is what bends" in law.reason
+    _, values, _ = spectrum(groups)
+    n = np.arange(1, N + 1)
+    some = slice(30, 80)
+    assert -np.polyfit(np.log(n[some]), np.log(values[some]), 1)[0] == pytest.approx(nu, rel=0.04)
+    if nu == 2:
+        assert values[40] * (n[40] - 1.0) ** 2 == pytest.approx(constant(groups), rel=0.06)
+
+
+def test_a_bias_behind_the_first_layer_shows_the_length() -> None:
+    """A kink behind a bias lies at some length, whatever the first layer is like."""
+    late = lnk.serial(lnk.Dense(8), lnk.Relu(), lnk.Dense(8, b_std=1.0), lnk.Relu(), lnk.Dense(1))
+    assert "directions" not in exponents(late, 1, "start").reason
+    normed = lnk.serial(
+        lnk.Dense(8), lnk.LayerNorm(), lnk.Dense(8, b_std=1.0), lnk.Relu(), lnk.Dense(1)
+    )
+    assert "directions" in exponents(normed, 2, "start").reason
+    x = 0.1 + (np.arange(N) + 0.5) * 0.9 / N
+    values = np.linalg.eigvalsh(lnk.ntk(late)(x[:, None]) / N)[::-1]
+    measured = values[40] * 40.0**2
+    assert measured == pytest.approx(constant(late, (0.1, 1.0)), rel=0.06)
+    with pytest.raises(InputError, match="without 0"):
+        constant(late)
+
+
+def test_even_degrees_have_a_logarithm() -> None:
+    assert "log|x - x'| has b = 2" in exponents(RELU, 1, 2.0).reason
+    assert "log" not in exponents(RELU, 1, 1.0).reason
+
+
+def test_what_is_refused() -> None:
+    t = np.geomspace(1, 100, 50)
+    with pytest.raises(InputError, match="float64 resolves"):
+        constant(RELU, (1e6, 1e6 + 1))
+    for ends in ((1.0,), None, (2.0, 1.0), "ab"):
+        with pytest.raises(InputError, match="the lower first"):
+            constant(RELU, ends)  # type: ignore[arg-type]
+    for window in ((1.0,), (1.0, 2.0, 3.0), "ab"):
+        with pytest.raises(InputError, match="the lower first"):
+            fit(t, 1 / t, window)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="real numbers"):
+        fit(t, 1j / t)
+    with pytest.raises(InputError, match="eigenvalues, 0 or more"):
+        loss([-1.0, 1.0], [1.0, 1.0])
+    assert loss([-1e-17, 1.0], [1.0, 1.0])(1e20) == 0.5  # rounding of a 0, which stays
+    with pytest.raises(InputError, match="at least one"):
+        loss([], [])
+    with pytest.raises(InputError, match="kappa"):
+        asymptote(t, 2.0, -1.0, 1.0, 1.0)
+    with pytest.raises(InputError, match="target"):
+        exponents(RELU, 1, np.ones(2))  # type: ignore[arg-type]

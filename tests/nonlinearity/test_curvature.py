@@ -78,3 +78,24 @@ def test_what_is_refused() -> None:
         norm_energy(np.arange(4.0), 3)
     with pytest.raises(InputError, match="finite second derivatives"):
         hessian_energy(lambda x: 1 / x, [0.0])
+
+
+def test_any_size_of_numbers() -> None:
+    x = RNG.normal(size=(2, 6))
+    for eps in (0.0, 0.25):
+        small = norm_energy(x, 2, eps=eps)
+        large = norm_energy(x * 2.0**90, 2, eps=eps * 2.0**180)
+        np.testing.assert_array_equal(large * 2.0**360, small)
+    with pytest.raises(InputError, match="in the range of float64"):
+        norm_energy(x * 1e-100)
+
+
+def test_functions_that_are_refused() -> None:
+    with pytest.raises(InputError, match="float32"):
+        hessian_energy(lambda x: x.astype(jnp.float32), [1.0, 2.0])
+    with pytest.raises(InputError, match="leaves JAX"):
+        hessian_energy(lambda x: np.sin(x), [1.0, 2.0])
+    with pytest.raises(InputError, match="leaves JAX"):
+        hessian_energy(lambda x: float(x[0]), [1.0, 2.0])  # type: ignore[arg-type,return-value]
+    with pytest.raises(InputError, match="one array"):
+        hessian_energy(lambda x: (x, x), [1.0, 2.0])  # type: ignore[arg-type,return-value]

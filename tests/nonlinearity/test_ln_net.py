@@ -118,3 +118,5 @@ def test_what_is_refused() -> None:
         ln_net([[0.0], [1.0], [2.0]], [0, 1, 2])
     with pytest.raises(InputError, match=r"shape \(2,\)"):
         ln_net([[0.0], [1.0], [2.0]], [0, 1])
+    with pytest.raises(InputError, match="got NaN"):
+        ln_net([[0.0], [1.0]], [float("nan"), 1.0])

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
-from lnkernel.arch.facts import centres_input, starts_with_bias
+from lnkernel.arch.facts import starts_with_bias
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.asymptotics.curves import as_times
-from lnkernel.asymptotics.smoothness import worst_kink
-from lnkernel.check import as_number
+from lnkernel.asymptotics.curves import as_ends, as_times
+from lnkernel.asymptotics.smoothness import sees_length, worst_kink
+from lnkernel.check import plain_number
 from lnkernel.errors import InputError, NoLawError
 from lnkernel.gram.kernel import ntk
 from lnkernel.types import Times
@@ -22,6 +22,8 @@ from lnkernel.types import Times
 NODES = 64  # of Gauss and Legendre, for functions that are analytic on the interval
 STEP = 1e-2  # of the interval: the largest distance from the diagonal
 HALVINGS = 5
+TOGETHER = 16  # points in a call: few pairs are wasted, and calls are few
+TOLERANCE = 1e-4  # of the last extrapolation, against the largest c
 
 
 def constant(
@@ -48,16 +50,20 @@ def constant(
     network = check_network(as_architecture(arch))
     if worst_kink(network) != 1:
         raise NoLawError("its kinks are not of degree 1", "The constant is known for ReLU's kind")
-    if not starts_with_bias(network) or centres_input(network):
+    if not sees_length(network):
         raise NoLawError(
             "on a line this network sees the sign of x alone, and its kernel has finite rank",
             "Give the first Dense a bias, b_std=1.0",
         )
-    low, high = (as_number(end) for end in interval)
-    if low is None or high is None or not -math.inf < low < high < math.inf:
-        raise InputError("interval", "two numbers, the lower first", repr(interval), "Swap them")
+    low, high = as_ends("interval", interval)
+    if not starts_with_bias(network) and low < 0 < high:
+        remedy = "Choose an interval on one side of 0, or give the first Dense a bias"
+        raise InputError("interval", "one without 0, where c jumps", repr(interval), remedy)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     x, weights = (low + high) / 2 + (high - low) / 2 * nodes, weights * (high - low) / 2
+    if density is not None and not callable(density):
+        remedy = "Write e.g. density=lambda x: np.exp(-x**2)"
+        raise InputError("density", "a function of an array of points", repr(density), remedy)
     p = np.ones_like(x) if density is None else np.asarray(density(x), float)
     if p.shape != x.shape or not (np.isfinite(p).all() and (p >= 0).all() and p.any()):
         remedy = "Write e.g. density=lambda x: np.exp(-x**2)"
@@ -77,8 +83,19 @@ def asymptote(
     >>> lnk.asymptotics.asymptote([1.0, 4.0], 2.0, 2.0, 0.5, 1.0).tolist()              # 1/2 · Γ(2)/t
     [0.5, 0.125]
     """
+    for name, value in (
+        ("nu", nu),
+        ("kappa", kappa),
+        ("eigenvalue_constant", eigenvalue_constant),
+        ("tail_constant", tail_constant),
+    ):
+        if not 0 < plain_number(name, value, "a positive number") < math.inf:
+            raise InputError(name, "a positive number", repr(value), "A law has all four")
+    times = as_times(t)
+    if not (times > 0).all():
+        raise InputError("t", "positive times", f"{t!r}", "The law is one of large times")
     xi = kappa / nu
-    return tail_constant / 2 * math.gamma(xi + 1) * (2 * eigenvalue_constant * as_times(t)) ** -xi
+    return tail_constant / 2 * math.gamma(xi + 1) * (2 * eigenvalue_constant * times) ** -xi
 
 
 def _slopes(arch: Architecture, x: np.ndarray, step: float) -> np.ndarray:
@@ -87,13 +104,23 @@ def _slopes(arch: Architecture, x: np.ndarray, step: float) -> np.ndarray:
     found = []
     for halving in range(HALVINGS + 1):
         h = step * 0.5**halving
-        rows = []
-        for point in x:
-            values = theta([[point]], [[point - h], [point], [point + h]])[0]
-            rows.append((2 * values[1] - values[0] - values[2]) / (2 * h))
-        found.append(np.array(rows))
+        parts = []
+        for some in np.split(x[:, None], len(x) // TOGETHER):
+            below, there, above = (np.diag(theta(some, some + s)) for s in (-h, 0.0, h))
+            parts.append((2 * there - below - above) / (2 * h))
+        found.append(np.concatenate(parts))
+    previous = found
     for order in range(1, HALVINGS + 1):
+        previous = found
         found = [
             (2**order * fine - rough) / (2**order - 1) for rough, fine in itertools.pairwise(found)
         ]
+    error, size = np.abs(previous[1] - found[0]).max(), np.abs(found[0]).max()
+    if not error <= TOLERANCE * size:
+        raise InputError(
+            "interval",
+            "one on which float64 resolves the kernel beside its diagonal",
+            f"an error of {error:.1g} beside {size:.1g}",
+            "Choose an interval nearer to 0, not much narrower than its distance from it",
+        )
     return found[0]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.check import as_array
+from lnkernel.check import as_array, as_number
 from lnkernel.errors import InputError
 from lnkernel.types import Times
 
+ROUNDING = 1e-8  # of the largest eigenvalue: the negative ones that a rounded kernel may have
 ENTRIES = 10**6  # of the matrix of times and eigenvalues, at a time
 
 
@@ -40,6 +42,12 @@ def loss(values: ArrayLike, coefficients: ArrayLike) -> Callable[[Times], np.nda
             f"shape {c.shape}",
             "Give the coefficients of the residual in the same eigenvectors",
         )
+    if not len(eigenvalues):
+        raise InputError("values", "at least one eigenvalue", "none", "Give those of the kernel")
+    if eigenvalues.min() < -ROUNDING * np.abs(eigenvalues).max():
+        remedy = "Kernels have none: symmetrise the matrix, and look for an error in it"
+        raise InputError("values", "eigenvalues, 0 or more", f"{eigenvalues.min()}", remedy)
+    eigenvalues = np.maximum(eigenvalues, 0.0)  # what is less is rounding
     squares = c**2 if c.ndim == 1 else (c**2).sum(1)
 
     def curve(t: Times) -> np.ndarray:
@@ -60,6 +68,18 @@ def as_times(t: Times) -> Float64[np.ndarray, " t"]:
     if times.ndim != 1 or not len(times) or (times < 0).any():
         raise InputError("t", "times, 0 or more", f"{t!r}", "Give one, or a list")
     return times
+
+
+def as_ends(name: str, given: object) -> tuple[float, float]:
+    """Two numbers, the lower first."""
+    pair = list(given) if isinstance(given, tuple | list | np.ndarray) else []
+    ends = [as_number(end) for end in pair]
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None:
+        low, high = ends[0], ends[1]
+        if -math.inf < low < high < math.inf:
+            return low, high
+    remedy = f"Write e.g. {name}=(1.0, 10.0)"
+    raise InputError(name, "two numbers, the lower first", repr(given), remedy)
 
 
 def _finite(name: str, given: ArrayLike) -> np.ndarray:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lnkernel.arch.facts import starts_with_bias
 from lnkernel.arch.flow import Kind, check_network, rows_of
 from lnkernel.arch.node import Node
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.arch.traits import traits
-from lnkernel.asymptotics.smoothness import worst_kink
+from lnkernel.asymptotics.smoothness import sees_length, smoothness, worst_kink
 from lnkernel.check import as_number, positive_integer
 from lnkernel.errors import InputError, NoLawError
 
@@ -36,12 +35,13 @@ def exponents(arch: Architecture, d: int, target: str | float) -> Exponents:
     r"""$\nu = 1 + a/d$, $\kappa = b/d$ and $\xi = \kappa/\nu = b/(d + a)$, where $\Theta(x, x')$ is smooth but for
     $|x - x'|^a$, and the target but for the degree $b$.
 
-    Activations with the kink $u_+^p$ have $a = 2p - 1$ (ReLU: 1), at any depth, with LayerNorms or without.
+    Activations with the kink $u_+^p$ have $a = 2p - 1$ (ReLU: 1), at any depth, with LayerNorms or without. Norms in
+    groups of g features bend as a kink of degree $p = (g - 2)/2$.
 
     Args:
         arch: the architecture, or its text, with one activation.
-        d: the dimension of the set on which the data have a density. Behind a first layer without bias, or a norm of
-            the raw input, it is that of the set of directions.
+        d: the dimension of the set on which the data have a density. Where no kink comes behind a bias, or a norm comes
+            before the first bias, it is that of the set of directions.
         target: "indicator", of a domain with a smooth boundary (b = 1); "start", the network's own random start
             ($b = 2p + 1$); or the degree b of a Gaussian process, whose covariance has the singularity $|x - x'|^b$.
 
@@ -65,17 +65,23 @@ def exponents(arch: Architecture, d: int, target: str | float) -> Exponents:
     b, said = _degree(target, a)
     nu, kappa = 1 + a / dimension, b / dimension
     words = (
-        f"activation with a kink of degree p = {p:g}: the NTK is smooth but for |x - x'|^a, a = 2p - 1 = {a:g}, so "
-        f"that nu = 1 + a/d = {nu:g}; {said}, so that kappa = b/d = {kappa:g}; xi = kappa/nu = {kappa / nu:g}"
+        f"activation with a kink of degree p = {p:g}: the NTK is smooth but for |x - x'|^a{_logarithm(a)}, "
+        f"a = 2p - 1 = {a:g}, so that nu = 1 + a/d = {nu:g}; {said}, so that kappa = b/d = {kappa:g}; "
+        f"xi = kappa/nu = {kappa / nu:g}"
     )
     return Exponents(nu, kappa, kappa / nu, ". ".join([words, *_conditions(network)]) + ".")
 
 
+def _logarithm(power: float) -> str:
+    """Even powers of a distance are smooth; what is singular there has a logarithm, and the same exponents."""
+    return " log|x - x'|" if power % 2 == 0 else ""
+
+
 def _degree(target: object, a: float) -> tuple[float, str]:
     """The degree b of a target, in numbers and in words."""
-    if target == "indicator":
+    if isinstance(target, str) and target == "indicator":
         return 1.0, "an indicator of a domain with a smooth boundary has b = 1"
-    if target == "start":
+    if isinstance(target, str) and target == "start":
         return a + 2, f"the network's random start has the NNGP kernel, b = 2p + 1 = {a + 2:g}"
     b = None if isinstance(target, str) else as_number(target)
     if b is None or not 0 < b < math.inf:
@@ -91,20 +97,25 @@ def _degree(target: object, a: float) -> tuple[float, str]:
             "boundary of the data decides, not its smoothness",
             f"Choose a degree of at most {a + 2:g}",
         )
-    return b, f"a Gaussian process with the singularity |x - x'|^b has b = {b:g}"
+    return b, f"a Gaussian process with the singularity |x - x'|^b{_logarithm(b)} has b = {b:g}"
 
 
 def _conditions(arch: Node) -> list[str]:
     """What else must be said: of norms, and of networks that see directions only."""
     said = []
     rows = list(rows_of(arch))
-    norms = [place.kind for _, layer, place in rows if traits(layer).fixes_length]
-    if any(kind is not Kind.INPUT for kind in norms):
+    norms = [(layer, place.kind) for _, layer, place in rows if traits(layer).fixes_length]
+    if any(smoothness(layer) is not None for layer, _ in norms):
+        said.append(
+            "The norm in groups is what bends: groups of g centred features, without an activation, have the "
+            "degree p = (g - 2)/2. This is an argument, tested in one dimension"
+        )
+    if any(kind is not Kind.INPUT and smoothness(layer) is None for layer, kind in norms):
         said.append(
             "Norms between layers change the constant and not the exponents: they multiply by smooth functions of "
             "single inputs. This is an argument, tested in one dimension; the published theorems are without norms"
         )
-    if Kind.INPUT in norms or not starts_with_bias(arch):
+    if not sees_length(arch):
         said.append(
             "The kernel is smooth in the length of x: d is the dimension of the set of directions of the data. Without "
             "any bias, half of the harmonics on a sphere may vanish, which changes the constant"

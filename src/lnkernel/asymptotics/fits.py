@@ -3,13 +3,14 @@ r"""A power law $L \approx A\,t^{-\xi}$ fitted to a curve, with an interval, in 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lnkernel.asymptotics.curves import as_times
-from lnkernel.check import as_number
+from lnkernel.asymptotics.curves import as_ends, as_times
+from lnkernel.check import as_array
 from lnkernel.errors import InputError
 from lnkernel.types import Times
 
@@ -60,19 +61,22 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
     >>> round(found.xi, 4), round(found.constant, 3), found.interval[0] < 0.5 < found.interval[1]
     (0.5, 3.0, True)
     """
-    times, values = as_times(t), np.asarray(loss, np.float64)
+    times, values = as_times(t), np.asarray(as_array("loss", loss), np.float64)
     if values.shape != times.shape or not (np.isfinite(values).all() and (values > 0).all()):
         remedy = "Leave out where the loss is 0"
-        raise InputError("loss", f"positive numbers, shape {times.shape}", f"{values!r}", remedy)
+        raise InputError(
+            "loss",
+            f"positive numbers, shape {times.shape}",
+            f"shape {values.shape}, the least {np.min(values)}",
+            remedy,
+        )
     if not (times > 0).all() or not (np.diff(times) > 0).all():
         raise InputError("t", "positive, increasing times", f"{times!r}", "Sort them, without 0")
     x, y = np.log(times), np.log(values)
     if window is None:
         inside = _steadiest(x, y)
     else:
-        low, high = (as_number(end) for end in window)
-        if low is None or high is None or not low < high:
-            raise InputError("window", "two times, the first below the last", repr(window), "Swap")
+        low, high = as_ends("window", window)
         inside = (times >= low) & (times <= high)
     if inside.sum() < 2 * PARTS:
         raise InputError(
@@ -88,9 +92,7 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
         for places in np.array_split(np.arange(len(x)), PARTS)
         for part in [x[places]]
     ]
-    from scipy.stats import t as student
-
-    half = float(student.ppf(0.975, PARTS - 1) * np.std(slopes, ddof=1) / math.sqrt(PARTS))
+    half = student_half_width(slopes)
     return LossFit(
         xi=-float(slope),
         interval=(-float(slope) - half, -float(slope) + half),
@@ -102,6 +104,14 @@ def fit(t: Times, loss: ArrayLike, window: tuple[float, float] | None = None) ->
     )
 
 
+def student_half_width(slopes: Sequence[float]) -> float:
+    """Half of the 95 % interval of a mean, by Student's t."""
+    from scipy.stats import t as student
+
+    spread = np.std(slopes, ddof=1) / math.sqrt(len(slopes))
+    return float(student.ppf(0.975, len(slopes) - 1) * spread)
+
+
 def _change(x: np.ndarray, y: np.ndarray) -> float:
     """The change of the slope across a window, as a part of the slope."""
     centred = x - x.mean()
@@ -111,16 +121,43 @@ def _change(x: np.ndarray, y: np.ndarray) -> float:
 
 def _steadiest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which points are in the widest window that is steady, or else in the steadiest."""
-    knots = np.linspace(x[0], x[-1], KNOTS) if np.ptp(x) > 0 else x[:1]
-    least = min(DECADES * math.log(10), np.ptp(x))
-    tried = []
-    for i, low in enumerate(knots):
-        for high in knots[i + 1 :]:
-            inside = (x >= low - 1e-12) & (x <= high + 1e-12)
-            if high - low >= least - 1e-9 and inside.sum() >= 2 * PARTS:
-                tried.append((_change(x[inside], y[inside]), -(high - low), low, high))
-    if not tried:
+    knots = np.linspace(x[0], x[-1], KNOTS)
+    i, j = np.triu_indices(KNOTS, 1)
+    first = np.searchsorted(x, knots[i] - 1e-12)
+    last = np.searchsorted(x, knots[j] + 1e-12)
+    wide = knots[j] - knots[i] >= min(DECADES * math.log(10), np.ptp(x)) - 1e-9
+    tried = np.flatnonzero(wide & (last - first >= 2 * PARTS))
+    if not len(tried):
         return np.ones(len(x), bool)
-    steady = [window for window in tried if window[0] < STEADY]
-    _, _, low, high = min(steady, key=lambda w: w[1]) if steady else min(tried)
-    return (x >= low - 1e-12) & (x <= high + 1e-12)
+    change = _changes(x, y, first[tried], last[tried])
+    width = (knots[j] - knots[i])[tried]
+    steady = change < STEADY
+    best = np.argmax(np.where(steady, width, -1.0)) if steady.any() else np.argmin(change)
+    chosen = tried[best]
+    return (np.arange(len(x)) >= first[chosen]) & (np.arange(len(x)) < last[chosen])
+
+
+def _changes(x: np.ndarray, y: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """`_change` of many windows, each from one place up to another, by sums of powers."""
+    x, y = x - x.mean(), y - y.mean()
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        total = np.concatenate([[0.0], np.cumsum(values)])
+        return total[last] - total[first]
+
+    count = last - first
+    middle = sums(x) / count
+    powers = [sums(x**k) for k in range(5)]
+    mixed = [sums(y * x**k) for k in range(3)]
+    central = [  # moments about the middle of each window
+        sum(math.comb(k, m) * powers[m] * (-middle) ** (k - m) for m in range(k + 1))
+        for k in range(5)
+    ]
+    right = [
+        sum(math.comb(k, m) * mixed[m] * (-middle) ** (k - m) for m in range(k + 1))
+        for k in range(3)
+    ]
+    matrix = np.stack([np.stack([central[a + b] for b in range(3)], -1) for a in range(3)], -2)
+    fitted = np.linalg.solve(matrix, np.stack(right, -1)[..., None])[..., 0]
+    reach = x[last - 1] - x[first]
+    return np.abs(2 * fitted[:, 2] * reach) / np.maximum(np.abs(fitted[:, 1]), 1e-300)

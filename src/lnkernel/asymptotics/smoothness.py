@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from lnkernel.arch import Activate, Clip, Elu, PositivelyHomogeneous, Selu
+from lnkernel.arch import Activate, Clip, Elu, GroupNorm, PositivelyHomogeneous, Selu
 from lnkernel.arch.flow import Kind, Place, rows_of
 from lnkernel.arch.node import Node
 from lnkernel.arch.traits import traits
@@ -20,6 +20,8 @@ def smoothness(layer: Node) -> float | None:
     >>> import lnkernel as lnk
     >>> [lnk.asymptotics.smoothness(layer) for layer in (lnk.Relu(), lnk.RectifiedPower(2), lnk.Elu(), lnk.Tanh())]
     [1.0, 2.0, 2.0, None]
+    >>> lnk.asymptotics.smoothness(lnk.GroupNorm(4))                  # four features bend as a ReLU does
+    1.0
     """
     return None
 
@@ -44,6 +46,13 @@ def _(layer: Selu | Clip) -> float:
 
 
 @smoothness.register
+def _(layer: GroupNorm) -> float:
+    r"""Directions of $\nu$ Gaussian numbers have a kernel that is analytic but for $(1 - \rho^2)^{\nu/2}$, the angle to
+    the power $\nu$ (times a logarithm for even $\nu$). Kinks of degree $p$ leave the power $2p + 1$."""
+    return (layer.degrees_of_freedom - 1) / 2
+
+
+@smoothness.register
 def _(layer: Activate) -> float | None:
     if layer.kinks:
         raise NoLawError(
@@ -58,12 +67,13 @@ def worst_kink(arch: Node) -> float:
     degrees: set[float | None] = set()
     last = Place(Kind.INPUT)
     for here, layer, place in rows_of(arch):
-        if not traits(layer).has_ntk:
+        p = smoothness(layer)
+        if not traits(layer).has_ntk or (p is not None and p <= 0.5):
             raise NoLawError(
-                f"{type(layer).__name__} at {here} jumps, and its NTK does not exist",
-                "Take a continuous activation",
+                f"{type(layer).__name__} at {here} jumps, and its NTK does not exist or has no law",
+                "Take a continuous activation, or groups of 4 features and more",
             )
-        if (p := smoothness(layer)) is not None:
+        if p is not None:
             degrees.add(p)
         elif place.kind is Kind.FEATURES and last.kind is not Kind.FEATURES:
             degrees.add(None)  # an analytic activation, or another layer that is no linear map
@@ -81,3 +91,19 @@ def worst_kink(arch: Node) -> float:
             "The law is known for the same activation in all layers",
         )
     return next(p for p in degrees if p is not None)
+
+
+def sees_length(arch: Node) -> bool:
+    """Whether the kernel is singular along the length of x too: a kink comes behind a bias, and no norm before it.
+
+    Without a bias every kink of a homogeneous activation is where a linear function of x is 0, for x of all lengths.
+    """
+    biased = False
+    for _, layer, _ in rows_of(arch):
+        facts = traits(layer)
+        if facts.fixes_length and not biased:
+            return False
+        if biased and smoothness(layer) is not None:
+            return True
+        biased = biased or facts.adds_bias
+    return False

@@ -44,7 +44,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.json:
             print_json({"experiments": titles})
         else:
-            print("\n".join(f"{name:10} {title}" for name, title in titles.items()))
+            print("\n".join(f"{name:12} {title}" for name, title in titles.items()))
         return OK
     if options.name not in REGISTRY:
         known = f"There are {', '.join(REGISTRY)}"

@@ -41,6 +41,12 @@ REGISTRY: dict[str, Experiment] = {
             "Honest probabilities: Laplace's approximation, exact and by ELLA",
             {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
         ),
+        Experiment("asymptotics", "The law by which the loss of wide networks falls"),
+        Experiment(
+            "nonlinearity",
+            "What LayerNorm alone can do with random labels",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
     )
 }
 """All experiments, by name."""

@@ -46,3 +46,13 @@ def correlation_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """
     mean, low, high = interval(values)
     return mean, max(low, -1.0), min(high, 1.0)
+
+
+def share_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The same for shares, such as accuracies, whose interval ends at 0 and 1.
+
+    >>> [round(end, 2) for end in share_interval([0.9, 1.0])]
+    [0.95, 0.31, 1.0]
+    """
+    mean, low, high = interval(values)
+    return mean, max(low, 0.0), min(high, 1.0)

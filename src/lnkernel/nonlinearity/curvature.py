@@ -97,12 +97,33 @@ def _energies(f: Any, points: np.ndarray) -> np.ndarray:
         remedy = "Write e.g. hessian_energy(lambda x: network(x[None])[0], x)"
         raise InputError("f", FUNCTION, repr(f), remedy)
     with jax.enable_x64(True):
-        if np.ndim(f(jnp.asarray(points[0]))) > 1:
-            shape = np.shape(f(jnp.asarray(points[0])))
+        first = _as_output(f, jnp.asarray(points[0]))
+        if first.ndim > 1:
             remedy = "For a network write lambda x: network(x[None])[0]"
-            raise InputError("f", "outputs of shape () or (k,) for one point", f"{shape}", remedy)
+            raise InputError(
+                "f", "outputs of shape () or (k,) for one point", f"{first.shape}", remedy
+            )
+        if first.dtype != np.float64:
+            raise InputError(
+                "f",
+                "outputs in float64, because second derivatives in less lose most digits",
+                f"outputs of {first.dtype}",
+                "Make a network by finite.network(..., dtype=jnp.float64), inside jax.enable_x64(True)",
+            )
         hessians = jax.lax.map(jax.hessian(f), jnp.asarray(points))
         return np.asarray(jnp.sum(hessians**2, axis=range(1, hessians.ndim)))
+
+
+def _as_output(f: Callable[[Array], Any], point: Array) -> jax.ShapeDtypeStruct:
+    """Shape and dtype of f at a point, as JAX traces it."""
+    try:
+        traced = jax.eval_shape(f, point)
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as problem:
+        remedy = "Write it by jax.numpy instead of numpy"
+        raise InputError("f", FUNCTION, "one that leaves JAX", remedy) from problem
+    if len(jax.tree.leaves(traced)) != 1 or not hasattr(traced, "dtype"):
+        raise InputError("f", "one array as output", f"{traced}", "Return one of its outputs")
+    return traced
 
 
 @_energies.register
@@ -125,6 +146,8 @@ def _(f: GroupNorm, points: np.ndarray) -> np.ndarray:
 
 def _norm_energies(points: np.ndarray, size: int, eps: float, centre: bool) -> np.ndarray:
     groups = points.reshape(len(points), -1, size)
+    unit = 2.0 ** np.frexp(np.abs(groups).max())[1]  # squares stay in the range of float64
+    groups, eps = groups / unit, eps / unit / unit
     groups = groups - groups.mean(-1, keepdims=True) if centre else groups
     square = (groups**2).mean(-1)
     if eps == 0 and not (square > 0).all():
@@ -137,9 +160,16 @@ def _norm_energies(points: np.ndarray, size: int, eps: float, centre: bool) -> n
         )
     k, s = size - centre, square + eps
     if eps == 0:
-        return (3 * (k - 1) / (size * square**2)).sum(-1)  # exactly 0 for k = 1
-    terms = 3 * (k + 2) / s**3 - 18 * square / s**4 + 9 * square**2 / s**5
-    return (square / size * terms).sum(-1)
+        energy = (3 * (k - 1) / (size * square**2)).sum(-1)  # exactly 0 for k = 1
+    else:
+        terms = 3 * (k + 2) / s**3 - 18 * square / s**4 + 9 * square**2 / s**5
+        energy = (square / size * terms).sum(-1)
+    with np.errstate(over="ignore", under="ignore"):
+        found: np.ndarray = energy / unit / unit / unit / unit
+    if not np.isfinite(found).all():
+        remedy = "Rescale the data: the energy falls with their fourth power"
+        raise InputError("x", "numbers whose energy is in the range of float64", "smaller", remedy)
+    return found
 
 
 def _as_rows(x: ArrayLike) -> tuple[np.ndarray, bool]:

@@ -111,10 +111,11 @@ def _as_classes(labels: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The two classes, and for each point whether it is in the second."""
     given = np.asarray(labels)
     values = np.unique(given) if given.dtype.kind in "biufUS" else given
-    if given.shape != (n,) or given.dtype.kind not in "biufUS" or len(values) > 2:
+    missing = given.dtype.kind == "f" and bool(np.isnan(given).any())
+    if given.shape != (n,) or given.dtype.kind not in "biufUS" or len(values) > 2 or missing:
         came = f"shape {given.shape}, dtype {given.dtype}"
         if given.shape == (n,) and given.dtype.kind in "biufUS":
-            came = f"{len(values)} different values"
+            came = "NaN" if missing else f"{len(values)} different values"
         raise InputError(
             "labels",
             f"one of two values for each of the {n} points, shape ({n},)",
