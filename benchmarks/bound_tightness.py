@@ -25,7 +25,7 @@ import numpy as np
 
 import lnkernel as lnk
 from lnkernel.bounds import FORMS
-from lnkernel.experiments.tables import plain
+from lnkernel.tables import plain
 from lnkernel.experiments.toy import POINTS, TARGETS
 
 OUT = Path("out")

@@ -12,7 +12,7 @@ from lnkernel.arch import mlp
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import Rows
+from lnkernel.tables import Rows
 from lnkernel.experiments.toy_cell import Cell
 from lnkernel.experiments.variants import VARIANTS
 from lnkernel.gram.kernel import ntk

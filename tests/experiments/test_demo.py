@@ -19,7 +19,7 @@ import lnkernel as lnk
 from lnkernel import cli, demo
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.tables import plain
+from lnkernel.tables import plain
 from lnkernel.experiments.variants import VARIANTS
 
 PLAN = toy.ToyPlan([0, 1], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
