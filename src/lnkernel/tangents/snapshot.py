@@ -11,9 +11,11 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lnkernel.errors import InputError
 from lnkernel.tangents.function import Function
 from lnkernel.tangents.gram import Way, multiply
 from lnkernel.tangents.leading import Leading, leading_pairs
+from lnkernel.tangents.local import LocalForm, local_forms
 from lnkernel.tangents.model import Tree
 
 T = TypeVar("T")
@@ -70,6 +72,19 @@ class Snapshot:
         enough = max(k, USUAL)
         made = self._once(f"leading {enough}", x, lambda: leading_pairs(self.matrix(x), enough))
         return Leading(made.values[:k], made.vectors[:, :k], made.residuals[:k])
+
+    def local(self, x: Float[Array, "n d"]) -> LocalForm:
+        """a, D and H of every input, of a network with one output: the kernel near its diagonal."""
+        if self.function.outputs > 1 or x.ndim != 2:
+            raise InputError(
+                "measures",
+                "a network with one output, on inputs (n, d), for the kernel's local structure",
+                f"{self.function.outputs} outputs, inputs of shape {x.shape}",
+                "Leave out mag_ma and min_cosine",
+            )
+        return self._once(
+            "local", x, lambda: local_forms(lambda p, at: self.function(p, at)[0], self.params, x)
+        )
 
     def vjp(self, x: Float[Array, "n ..."], c: Float[Array, "n k"]) -> Tree:
         """J(x)ᵀ c, a tree like the parameters."""

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from lnkernel.check import positive_integer
 from lnkernel.errors import InputError
+from lnkernel.tangents.alignment import cka as centred
 from lnkernel.tangents.snapshot import Snapshot, distance
 
 Measure = Callable[[Snapshot, Array, Array], Array]
@@ -138,21 +139,6 @@ def gradient_variance(tangent: Snapshot, X: Array, y: Array) -> Value:
     return own / n - rows @ K @ rows / n**2
 
 
-def centred_alignment(K: Float[Array, "rows rows"], L: Float[Array, "rows rows"]) -> Value:
-    r"""$\langle H K H, H L H\rangle/(\|H K H\|_F\,\|H L H\|_F)$ with $H = 1 - \frac1n 1 1^T$.
-
-    >>> x = jnp.array([[0.0], [1.0], [3.0]])
-    >>> round(float(centred_alignment(x @ x.T, 5 * x @ x.T + 2)), 6)
-    1.0
-    """
-    one, other = _centre(K), _centre(L)
-    return jnp.sum(one * other) / (jnp.linalg.norm(one) * jnp.linalg.norm(other))
-
-
-def _centre(K: Array) -> Array:
-    return K - K.mean(0) - K.mean(1)[:, None] + K.mean()
-
-
 @dataclass(frozen=True, eq=False)
 class CKA:
     """The centred alignment of K with another kernel on the same points."""
@@ -166,8 +152,8 @@ class CKA:
             made = jnp.einsum("iaja->ij", made)
         if self.target is None:
             gaps = jnp.sum(jnp.square(y[:, None] - y[None]), -1)
-            return centred_alignment(made, jnp.exp(-self.precision * gaps))
-        return centred_alignment(made, jnp.asarray(self.target, made.dtype))
+            return centred(made, jnp.exp(-self.precision * gaps))
+        return centred(made, jnp.asarray(self.target, made.dtype))
 
 
 def cka(target: Float[Array, "n n"] | None = None, precision: float = 50.0) -> CKA:

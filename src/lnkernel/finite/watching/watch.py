@@ -3,18 +3,21 @@ r"""Measurements along training: `w = watch(X, y)`, `train(..., watch=w)`, `w.ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from lnkernel.errors import InputError
+from lnkernel.finite.watching import local_measures as near
 from lnkernel.finite.watching import measures as built_in
 from lnkernel.finite.watching.critical import CriticalTime, critical_time
 from lnkernel.finite.watching.measures import Measure, factor
 from lnkernel.finite.watching.picture import draw
 from lnkernel.finite.watching.steps import At, choose_steps
 from lnkernel.finite.watching.table import Table, tidy_rows
+from lnkernel.tangents.correlation import DistanceBins, distance_bins
 from lnkernel.types import Inputs, Targets
 
 USUAL = ("loss", "loss_rate", "sharpness", "kta", "alignment", "drift")
@@ -28,13 +31,19 @@ PLAIN: dict[str, Measure] = {
     "drift": built_in.drift,
     "kernel_drift": built_in.kernel_drift,
     "gradient_variance": built_in.gradient_variance,
+    "mag_ma": near.mag_ma,
+    "min_cosine": near.min_cosine,
 }
 OF_LOSS: dict[str, type[built_in.Loss] | type[built_in.Sharpness]] = {
     "loss": built_in.Loss,
     "sharpness": built_in.Sharpness,
 }
+OF_DISTANCE = {
+    "correlation_floor": near.CorrelationFloor,
+    "correlation_length": near.CorrelationLength,
+}
 RATE = "loss_rate"  # is made from the loss, afterwards
-NAMES = (*OF_LOSS, RATE, *PLAIN)
+NAMES = (*OF_LOSS, RATE, *PLAIN, *OF_DISTANCE)
 Measures = Sequence[str | Measure] | Mapping[str, str | Measure]
 
 
@@ -62,7 +71,7 @@ class Watch:
             if measure == RATE:
                 self.measured.setdefault("loss", built_in.Loss(loss))
             else:
-                self.measured[name] = _find(measure, loss) if isinstance(measure, str) else measure
+                self.measured[name] = self._find(measure) if isinstance(measure, str) else measure
         self._rates = {name for name, measure in given.items() if measure == RATE}
         self.seeds: list[int] = []
         self.steps: Int[np.ndarray, " m"] = np.zeros(0, int)
@@ -71,6 +80,25 @@ class Watch:
     def __repr__(self) -> str:
         what = f"Watch({', '.join(self.names)}; loss={self.loss!r}"
         return f"{what}; {len(self.seeds)} networks, {len(self.steps)} measurements)"
+
+    def _find(self, name: str) -> Measure:
+        if name in OF_LOSS:
+            return OF_LOSS[name](self.loss)
+        if name in OF_DISTANCE:
+            return OF_DISTANCE[name](self._bins)
+        if name not in PLAIN:
+            raise InputError(
+                "measures",
+                f"functions of (tangent, X, y), or names among {', '.join(NAMES)}",
+                repr(name),
+                "Functions with arguments are in lnkernel.finite.measures",
+            )
+        return PLAIN[name]
+
+    @cached_property
+    def _bins(self) -> DistanceBins:
+        """All pairs of inputs by their distance."""
+        return distance_bins(self.X)
 
     def choose_steps(self, steps: int) -> Int[np.ndarray, " m"]:
         """Where a run of so many steps is measured."""
@@ -147,7 +175,10 @@ def watch(
       "eigenvalue_error", how exact these are;
     - "kta", $y^T K y/(\|K\|_F |y|^2)$, and "cka", the centred alignment with $\exp(-50\,|y_i - y_j|^2)$;
     - "drift", $|\theta - \theta_0|$, and "kernel_drift", $\|K - K_0\|_F/\|K_0\|_F$;
-    - "gradient_variance", of the gradients of $\frac12 |r_i|^2$ over the points.
+    - "gradient_variance", of the gradients of $\frac12 |r_i|^2$ over the points;
+    - of one output and inputs (n, d), "mag_ma", $|E_x \nabla_x \log|g||$ of the gradients g; "min_cosine", the
+      least cosine of two of them by the local form; "correlation_floor" and "correlation_length", of their
+      cosine against the distance.
 
     `lnk.finite.measures` has those that take arguments, such as `alignment(20)` and `cka(target)`.
 
@@ -211,16 +242,3 @@ def _name_measures(measures: Measures) -> dict[str, str | Measure]:
             "Give a dict, {name: measure}",
         )
     return named
-
-
-def _find(name: str, loss: str) -> Measure:
-    if name in OF_LOSS:
-        return OF_LOSS[name](loss)
-    if name not in PLAIN:
-        raise InputError(
-            "measures",
-            f"functions of (tangent, X, y), or names among {', '.join(NAMES)}",
-            repr(name),
-            "Functions with arguments are in lnkernel.finite.measures",
-        )
-    return PLAIN[name]
