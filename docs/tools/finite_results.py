@@ -1,9 +1,9 @@
 """Results of the experiments on finite networks, from their folders into the documentation.
 
-    lnkernel reproduce finetuning      # and linearized, laplace: full runs, into out/NAME
-    python docs/tools/finite_results.py [OUT]
+    lnkernel reproduce finetuning      # and linearized, laplace, edge: full runs, into out/NAME
+    python docs/tools/finite_results.py [OUT [NAME ...]]
 
-It writes the tables between marks in docs/finetuning.md and docs/reproduction.md, and copies of the figures,
+It writes the tables of all, or of those that are named, between marks in the pages of `PAGES`, and copies of the figures,
 made smaller, into docs/assets.
 """
 
@@ -23,11 +23,13 @@ PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
     "laplace": "reproduction.md",
+    "edge": "training.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
     "linearized": ("accuracy", "anisotropy"),
     "laplace": ("scores", "reliability"),
+    "edge": ("runs", "alignment", "linear"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -170,10 +172,59 @@ def laplace(folder: Path) -> list[str]:
     return [markdown(table)]
 
 
+def edge(folder: Path) -> list[str]:
+    """Every rate, differences at equal loss, and the linear network."""
+    rates = [
+        {
+            "data and network": row["data and network"],
+            "rate": f"{row['rate']:g}",
+            "diverged": f"{row['diverged']} of {row['starts']}"
+            + (f", by step {row['at step']}" if row["diverged"] else ""),
+            "reached 0.01": row["reached the loss"],
+            "steps": _number(row["steps"], ",.0f"),
+            "median ratio [95 %]": _with_ends(row, "median ratio"),
+            "largest": _number(row["largest"], ".2f"),
+            "KTA at the start": _number(row["KTA at the start"], ".3f"),
+            "KTA at 0.01 [95 %]": _with_ends(row, "KTA"),
+            "first five eigenvectors [95 %]": _with_ends(row, "first five eigenvectors"),
+        }
+        for row in rows(folder, "rates")
+    ]
+    pairs = [
+        {
+            "data and network": row["data and network"],
+            "loss": f"{row['level']:g}",
+            "rates": f"{row['small rate']:g}, {row['large rate']:g}",
+            "KTA": f"{row['KTA there']:.3f}, {row['its KTA']:.3f}",
+            "difference [95 %]": _with_ends(row, "difference"),
+        }
+        for row in rows(folder, "pairs")
+    ]
+    linear = [
+        {
+            "rate": f"{row['rate']:g}",
+            "diverged": f"{row['diverged']} of {row['starts']}",
+            "λ_max η/2n": _number(row["λ_max η/2n"], ".3f"),
+            "\\|a\\|² (closed form)": f"{_number(row['|a|²'], '.3f')} ({row['|a|² in closed form']:.3f})",
+            "KTA (closed form)": f"{_number(row['KTA'], '.3f')} ({row['KTA in closed form']:.3f})",
+        }
+        for row in rows(folder, "linear")
+    ]
+    return [markdown(rates), markdown(pairs), markdown(linear)]
+
+
+def _with_ends(row: Row, name: str) -> str:
+    """The mean with its interval; a dash for nothing, and no interval of a single start."""
+    if row[name] is None:
+        return "–"
+    return interval(row, name, f"{name}, 95 % from", f"{name}, to", ".3f")
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
     "laplace": laplace,
+    "edge": edge,
 }
 
 
@@ -194,9 +245,9 @@ def copy_figure(file: Path, target: Path) -> None:
         smaller.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
-def main(out: Path) -> None:
-    for name, page in PAGES.items():
-        folder = out / name
+def main(out: Path, names: Sequence[str]) -> None:
+    for name in names or list(PAGES):
+        page, folder = PAGES[name], out / name
         about = manifest(folder)
         text = (DOCS / page).read_text()
         for number, table in enumerate(TABLES[name](folder), start=1):
@@ -208,4 +259,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"), sys.argv[2:])

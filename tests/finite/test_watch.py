@@ -102,6 +102,17 @@ def test_the_losses_are_those_of_the_training(watched: Any) -> None:
     assert np.isnan(w["loss_rate"][:, 0]).all() and (w["loss_rate"][:, 1:] > 0).all()
 
 
+def test_at_equal_loss(watched: Any) -> None:
+    w = watched[0]
+    level = float(w["loss"][0, 4])
+    found = w.at_loss("alignment", level)
+    for number in range(2):
+        place = next(i for i, loss in enumerate(w["loss"][number]) if loss <= level)
+        np.testing.assert_array_equal(found[number], w["alignment"][number, place])
+    with pytest.raises(InputError, match="every network was measured at"):
+        w.at_loss("kta", 0.0)
+
+
 def test_watching_does_not_change_the_training(watched: Any) -> None:
     alone = lnk.finite.train_ensemble(
         ARCH, X, Y, [5, 2], optax.sgd(RATE), STEPS, dtype=jnp.float64, progress=False

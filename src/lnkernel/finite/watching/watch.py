@@ -136,6 +136,20 @@ class Watch:
         chosen = self.names if names is None else list(names)
         return draw(self.steps, {name: self[name] for name in chosen}, axes)
 
+    def at_loss(self, name: str, level: float) -> Float[np.ndarray, "networks *k"]:
+        """A measure of every network at its first measured step with a loss of at most `level`, so that
+        trainings can be compared at equal loss. "loss" has to be among the measures."""
+        values, below = self[name], self["loss"] <= level
+        if not below.any(axis=1).all():
+            least = self["loss"].min(axis=1).max()
+            raise InputError(
+                "level",
+                f"a loss that every network was measured at, {least:.3g} or more",
+                f"{level:g}",
+                "Train longer",
+            )
+        return values[np.arange(len(values)), below.argmax(axis=1)]
+
     def critical(self, name: str, how: str = "peak") -> list[CriticalTime]:
         """The critical time of a measure, of every network on its own, with its interval.
 
