@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent watch bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -66,6 +66,9 @@ growth: setup  ## how Θ̂(x, x) of finite networks grows with |x|, by activatio
 
 training: setup  ## speed of training an ensemble beside PyTorch
 	$(BIN)/python -m benchmarks.training
+
+watch: setup  ## what it costs to watch a training
+	$(BIN)/python -m benchmarks.watch
 
 tangent: setup  ## spectrum of a million parameters' kernel without the Jacobian, beside torch.func: docs/tangent.md
 	$(BIN)/python -m benchmarks.tangent --publish $(if $(FORMER),--former $(FORMER))

@@ -25,8 +25,8 @@ import numpy as np
 
 import lnkernel as lnk
 from lnkernel.bounds import FORMS
-from lnkernel.experiments.tables import plain
 from lnkernel.experiments.toy import POINTS, TARGETS
+from lnkernel.tables import plain
 
 OUT = Path("out")
 PLACES = ("first", "last", "all", None)

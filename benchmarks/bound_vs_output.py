@@ -57,7 +57,7 @@ from benchmarks.bound_vs_output_cell import (
 )
 from lnkernel.bounds import FORMS
 from lnkernel.experiments.activations import DEFAULT, find_activation, folder_suffix, key_of
-from lnkernel.experiments.tables import plain
+from lnkernel.tables import plain
 
 OUT = "out/bound_vs_output"
 

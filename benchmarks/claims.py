@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lnkernel.experiments.machine import hardware, versions
-from lnkernel.experiments.tables import plain
+from lnkernel.tables import plain
 
 
 def conclude(checks: Mapping[str, bool], path: Path, **results: Any) -> int:

@@ -1,6 +1,6 @@
 """Results of the experiments on finite networks, from their folders into the documentation.
 
-    lnkernel reproduce finetuning      # and linearized, laplace, asymptotics, nonlinearity: full runs, into out/NAME
+    lnkernel reproduce finetuning      # and linearized, laplace, edge, asymptotics, nonlinearity: full runs, into out/NAME
     python docs/tools/finite_results.py [OUT [NAME ...]]
 
 It writes the tables between marks in the pages of the experiments, all or those that are named, and copies of the
@@ -23,6 +23,7 @@ PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
     "laplace": "reproduction.md",
+    "edge": "training.md",
     "asymptotics": "asymptotics.md",
     "nonlinearity": "nonlinearity.md",
 }
@@ -30,6 +31,7 @@ FIGURES = {
     "finetuning": ("gap", "choices"),
     "linearized": ("accuracy", "anisotropy"),
     "laplace": ("scores", "reliability"),
+    "edge": ("runs", "alignment", "linear"),
     "asymptotics": ("spectra", "losses", "networks"),
     "nonlinearity": ("xor", "accuracy", "spectra"),
 }
@@ -174,6 +176,54 @@ def laplace(folder: Path) -> list[str]:
     return [markdown(table)]
 
 
+def edge(folder: Path) -> list[str]:
+    """Every rate, differences at equal loss, and the linear network."""
+    rates = [
+        {
+            "data and network": row["data and network"],
+            "rate": f"{row['rate']:g}",
+            "diverged": f"{row['diverged']} of {row['starts']}"
+            + (f", by step {row['at step']}" if row["diverged"] else ""),
+            "reached 0.01": row["reached the loss"],
+            "steps": _number(row["steps"], ",.0f"),
+            "median ratio [95 %]": _with_ends(row, "median ratio"),
+            "largest": _number(row["largest"], ".2f"),
+            "KTA at the start": _number(row["KTA at the start"], ".3f"),
+            "KTA at 0.01 [95 %]": _with_ends(row, "KTA"),
+            "first five eigenvectors [95 %]": _with_ends(row, "first five eigenvectors"),
+        }
+        for row in rows(folder, "rates")
+    ]
+    pairs = [
+        {
+            "data and network": row["data and network"],
+            "loss": f"{row['level']:g}",
+            "rates": f"{row['small rate']:g}, {row['large rate']:g}",
+            "KTA": f"{row['KTA there']:.3f}, {row['its KTA']:.3f}",
+            "difference [95 %]": _with_ends(row, "difference"),
+        }
+        for row in rows(folder, "pairs")
+    ]
+    linear = [
+        {
+            "rate": f"{row['rate']:g}",
+            "diverged": f"{row['diverged']} of {row['starts']}",
+            "λ_max η/2n": _number(row["λ_max η/2n"], ".3f"),
+            "\\|a\\|² (closed form)": f"{_number(row['|a|²'], '.3f')} ({row['|a|² in closed form']:.3f})",
+            "KTA (closed form)": f"{_number(row['KTA'], '.3f')} ({row['KTA in closed form']:.3f})",
+        }
+        for row in rows(folder, "linear")
+    ]
+    return [markdown(rates), markdown(pairs), markdown(linear)]
+
+
+def _with_ends(row: Row, name: str) -> str:
+    """The mean with its interval; a dash for nothing, and no interval of a single start."""
+    if row[name] is None:
+        return "–"
+    return interval(row, name, f"{name}, 95 % from", f"{name}, to", ".3f")
+
+
 def asymptotics(folder: Path) -> list[str]:
     """Exponents of spectra, of losses, the constant on a line, and trained networks."""
 
@@ -268,6 +318,7 @@ TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
     "laplace": laplace,
+    "edge": edge,
     "asymptotics": asymptotics,
     "nonlinearity": nonlinearity,
 }

@@ -73,6 +73,7 @@ from lnkernel.version import __version__ as __version__  # said twice: it is pub
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
+    from lnkernel.finite.watching.watch import watch
     from lnkernel.tangents.tangent import tangent
 
 __all__ = [
@@ -148,6 +149,7 @@ __all__ = [
     "store_programs",
     "sup_diagonal",
     "tangent",
+    "watch",
 ]
 
 _ON_DEMAND = (
@@ -167,6 +169,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name == "tangent":  # it needs Flax
         return importlib.import_module(f"{__name__}.tangents.tangent").tangent
+    if name == "watch":  # it is of the training
+        return importlib.import_module(f"{__name__}.finite.watching.watch").watch
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

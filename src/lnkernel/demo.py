@@ -12,10 +12,10 @@ from lnkernel.arch import mlp
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.report import Report
-from lnkernel.experiments.tables import Rows
 from lnkernel.experiments.toy_cell import Cell
 from lnkernel.experiments.variants import VARIANTS
 from lnkernel.gram.kernel import ntk
+from lnkernel.tables import Rows
 
 NORMS = (0.0, 1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6)
 WITHOUT, WITH = (variant for variant in VARIANTS if variant.name in ("none", "first"))

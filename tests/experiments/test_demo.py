@@ -19,8 +19,8 @@ import lnkernel as lnk
 from lnkernel import cli, demo
 from lnkernel.experiments import heatmaps, toy
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.tables import plain
 from lnkernel.experiments.variants import VARIANTS
+from lnkernel.tables import plain
 
 PLAN = toy.ToyPlan([0, 1], steps=3, width=4, hidden=1, variants=VARIANTS[:2])
 SMALLEST = demo.Size(PLAN, kernel_seeds=(0, 1), kernel_points=3)

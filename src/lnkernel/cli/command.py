@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lnkernel.experiments.tables import plain
+from lnkernel.tables import plain
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 LARGEST = 2**31 - 1  # the largest integer on the command line; JAX takes no seeds beyond 64 bits

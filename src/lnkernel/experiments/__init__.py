@@ -41,6 +41,11 @@ REGISTRY: dict[str, Experiment] = {
             "Honest probabilities: Laplace's approximation, exact and by ELLA",
             {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
         ),
+        Experiment(
+            "edge",
+            "The tangent kernel at the edge of stability",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
         Experiment("asymptotics", "The law by which the loss of wide networks falls"),
         Experiment(
             "nonlinearity",

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lnkernel.experiments.machine import hardware, versions
-from lnkernel.experiments.tables import Rows, format_csv, format_json, plain
 from lnkernel.finite.training.fingerprint import digest
 from lnkernel.progress import show_progress
+from lnkernel.tables import Rows, format_csv, format_json, plain
 from lnkernel.version import __version__
 
 T = TypeVar("T")

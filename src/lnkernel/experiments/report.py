@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 
-from lnkernel.experiments.tables import Rows
+from lnkernel.tables import Rows
 
 TEMPLATE = "report.html"  # in templates/, beside this file
 

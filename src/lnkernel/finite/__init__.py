@@ -13,14 +13,19 @@ from lnkernel.finite.pull import pull_to_start
 from lnkernel.finite.reading.module import from_flax
 from lnkernel.finite.training.ensemble import Ensemble, train_ensemble
 from lnkernel.finite.training.train import Training, train
+from lnkernel.finite.watching import measures
+from lnkernel.finite.watching.critical import CriticalTime
+from lnkernel.finite.watching.watch import Watch
 
 __all__ = [
     "Comparison",
+    "CriticalTime",
     "Ensemble",
     "Estimate",
     "Network",
     "Row",
     "Training",
+    "Watch",
     "add_lora",
     "compare",
     "empirical_nngp",
@@ -29,6 +34,7 @@ __all__ = [
     "empirical_ntk_diagonal",
     "empirical_ntk_over_seeds",
     "from_flax",
+    "measures",
     "network",
     "pull_to_start",
     "train",

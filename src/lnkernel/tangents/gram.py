@@ -146,16 +146,21 @@ def _jacobian(function: Function, way: Way, x: Array) -> list[Piece]:
 @partial(jax.jit, static_argnames="way")
 def _product(function: Function, way: Way, jacobian: list[Piece], x2: Array) -> list[Array]:
     """The Jacobian at some inputs times that at others, for every block: (n, m) or (n, k, m, k)."""
+    return multiply(way, function.outputs, jacobian, way.jacobian(function, x2))
+
+
+def multiply(way: Way, outputs: int, jacobian: list[Piece], others: list[Piece]) -> list[Array]:
+    """Two Jacobians, one of so many outputs, multiplied for every block: (n, m) or (n, k, m, k)."""
     axes = 2 if way.full else 1
     owners = (0,) * len(jacobian) if way.blocks is None else way.blocks
     sums: dict[int, Array] = {}
-    for owner, one, other in zip(owners, jacobian, way.jacobian(function, x2), strict=True):
+    for owner, one, other in zip(owners, jacobian, others, strict=True):
         part = _dot(one.slopes, other.slopes, axes)
         if one.features is not None and other.features is not None:
             shared = _dot(one.features, other.features, 1)
             part = part * (shared[:, None, :, None] if way.full else shared)
         sums[owner] = sums[owner] + part if owner in sums else part
-    return [sums[owner] if way.full else sums[owner] / function.outputs for owner in sorted(sums)]
+    return [sums[owner] if way.full else sums[owner] / outputs for owner in sorted(sums)]
 
 
 def _dot(a: Array, b: Array, axes: int) -> Array:

@@ -18,12 +18,13 @@ from lnkernel.tangents.ella import as_pair, as_subsample, directions, nystrom_la
 from lnkernel.tangents.laplace import Laplace, exact_laplace
 from lnkernel.tangents.likelihoods import as_likelihood
 from lnkernel.tangents.linear import Linearized
+from lnkernel.tangents.local_structure import LocalStructure, local_of
 from lnkernel.tangents.model import Tree
 from lnkernel.tangents.read import read_model
 from lnkernel.tangents.ridge import FineTuned, Ridge, ridge_of
 from lnkernel.tangents.selection import Wrt
 from lnkernel.tangents.spectrum import Spectrum
-from lnkernel.types import Inputs, Number, Targets
+from lnkernel.types import Inputs, Number, Points, Targets
 
 BATCH = 256  # inputs at a time, in products
 
@@ -258,6 +259,33 @@ class Tangent(Differential):
         array([9., 1.])
         """
         return anisotropy_of(self, x0, k, method)
+
+    def local(self, x: Points, *, output: int | None = None) -> LocalStructure:
+        r"""The kernel near its diagonal: $a = |g|$, $D = G^T g$ and $H = \tfrac12 G^T G$ at every input,
+        with the gradient $g = \nabla_\theta f(x)$ and $G = \partial g/\partial x$.
+
+        The result has these, and from them `cauchy(u)`, the cosine of the gradients at x and x + u;
+        `length(c_inf)`, the correlation length; `min_cosine`; and `mag_ma` (Castiglione, Buckley and
+        Simpson 2025). For networks with smooth activations: at a kink the gradient jumps, and no
+        derivative knows that.
+
+        Args:
+            x: inputs, (n, d).
+            output: which one, of several.
+
+        >>> import jax.numpy as jnp, lnkernel as lnk
+        >>> def f(w, x):
+        ...     return w[0] + w[1] * x[:, 0]                           # the gradient is (1, x)
+        >>> t = lnk.tangent(f, jnp.ones(2), dtype=jnp.float64)
+        >>> here = t.local([[0.0], [1.0]])
+        >>> (here.a**2).round(6), here.D[:, 0], here.H[:, 0, 0]
+        (array([1., 2.]), array([0., 1.]), array([0.5, 0.5]))
+        >>> here.cauchy([0.1]).round(4), t.cosine([[0.0], [0.1]])[0, 1].round(4)
+        (array([0.995 , 0.9976]), np.float64(0.995))
+        >>> here.length().round(3), here.min_cosine.round(3)[1]
+        (array([1.414, 2.236]), np.float64(-0.333))
+        """
+        return local_of(self, x, output)
 
 
 def tangent(

@@ -7,6 +7,7 @@ the data, of what network and optimizer compute, and of the start. Another run i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +20,13 @@ from orbax.checkpoint.checkpoint_managers import LatestN
 from lnkernel.errors import CheckpointError
 from lnkernel.finite.training.fingerprint import digest, optimizer_text, trace_text
 from lnkernel.finite.training.program import Learner, TrainingState
+from lnkernel.finite.watching.measured import Measured
 
 Identity = dict[str, str]
 START = "initial parameters"
 ELSEWHERE = "Give another path, or delete this one to start anew"
+NO_WATCH = "none"  # the identity of what is not watched
+TAKEN = "measurements"  # how many there are, beside the identity
 
 
 class Saved(NamedTuple):
@@ -31,6 +35,7 @@ class Saved(NamedTuple):
     done: int
     state: TrainingState
     losses: np.ndarray  # (networks, done)
+    measured: Measured | None = None  # by a watch
 
 
 class Checkpoints:
@@ -52,18 +57,26 @@ class Checkpoints:
     def save(self, saved: Saved) -> None:
         if self.manager.latest_step() == saved.done:
             return
-        tree = {"losses": saved.losses, **_arrays(saved.state)}
+        tree = {"losses": saved.losses, **_arrays(saved.state), **_measured_arrays(saved.measured)}
+        taken = 0 if saved.measured is None else len(saved.measured.steps)
+        facts = self.identity | {TAKEN: str(taken)}
         arguments = ocp.args.Composite(
-            state=ocp.args.StandardSave(tree), run=ocp.args.JsonSave(self.identity)
+            state=ocp.args.StandardSave(tree), run=ocp.args.JsonSave(facts)
         )
         self.manager.save(saved.done, args=arguments, force=True)
 
-    def latest(self, start: TrainingState) -> Saved | None:
-        """The last complete checkpoint, if there is one; it has to be of this run."""
+    def latest(
+        self, start: TrainingState, measurements: Callable[[int], Measured] | None = None
+    ) -> Saved | None:
+        """The last complete checkpoint, if there is one; it has to be of this run.
+
+        `measurements` makes arrays of the shapes of so many measurements, of a run that is watched.
+        """
         done = self.manager.latest_step()
         if done is None:
             return None
-        different = self._different(self._restore(done, run=ocp.args.JsonRestore()).run)
+        facts = self._restore(done, run=ocp.args.JsonRestore()).run
+        different = self._different(facts)
         if [name for name in different if name != START]:
             raise self._of_another_run(different)
         arrays = _arrays(start)
@@ -72,8 +85,11 @@ class Checkpoints:
             "losses": np.zeros((networks, done), jnp.result_type(*jax.tree.leaves(start.params))),
             **arrays,
         }
+        empty = None if measurements is None else measurements(int(facts.get(TAKEN, 0)))
+        template |= _measured_arrays(empty)
         found = self._restore(done, state=ocp.args.StandardRestore(template)).state
-        saved = Saved(done, _state(found, start), found["losses"])
+        measured = None if empty is None else _as_measured(found, empty)
+        saved = Saved(done, _state(found, start), found["losses"], measured)
         if different and digest_of(saved.state.params) != digest_of(start.params):
             raise self._of_another_run(different)  # nor is the start where an earlier call stopped
         return saved
@@ -90,7 +106,7 @@ class Checkpoints:
             ) from problem
 
     def _different(self, found: Identity) -> list[str]:
-        return [name for name, value in self.identity.items() if found.get(name) != value]
+        return [name for name, value in self.identity.items() if found.get(name, NO_WATCH) != value]
 
     def _of_another_run(self, different: list[str]) -> CheckpointError:
         others = ", ".join(f"other {name}" for name in different)
@@ -128,6 +144,20 @@ def _state(arrays: dict[str, np.ndarray], like: TrainingState) -> TrainingState:
         for i, leaf in enumerate(leaves)
     ]
     return jax.tree.unflatten(structure, made)
+
+
+def _measured_arrays(measured: Measured | None) -> dict[str, np.ndarray]:
+    if measured is None or not len(measured.steps):
+        return {}
+    values = enumerate(measured.values.values())
+    return {f"{TAKEN} at": measured.steps} | {f"{TAKEN} {i}": np.asarray(one) for i, one in values}
+
+
+def _as_measured(arrays: dict[str, np.ndarray], like: Measured) -> Measured:
+    if not len(like.steps):
+        return like
+    values = {name: np.asarray(arrays[f"{TAKEN} {i}"]) for i, name in enumerate(like.values)}
+    return Measured(np.asarray(arrays[f"{TAKEN} at"]), values)
 
 
 def _plain(leaf: Any) -> Any:

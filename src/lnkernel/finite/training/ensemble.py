@@ -26,6 +26,7 @@ from lnkernel.finite.training.blocks import rows_at_a_time
 from lnkernel.finite.training.data import as_ensemble_data, is_of_each
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
+from lnkernel.finite.watching.watch import Watch
 from lnkernel.precision import as_own_numpy
 from lnkernel.tangents.inputs import convert
 from lnkernel.types import Array, Outputs
@@ -128,6 +129,7 @@ def train_ensemble(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
     progress: bool | None = None,
+    watch: Watch | None = None,
 ) -> Ensemble:
     r"""Train networks of one architecture from different random starts, all in one program.
 
@@ -149,6 +151,7 @@ def train_ensemble(
         checkpoint: a folder to go on from after an interruption, see `train`.
         checkpoint_every: steps from one checkpoint to the next.
         progress: whether to show a bar; by default when it takes more than 2 seconds.
+        watch: what to measure of every network on the way, see `lnkernel.watch`.
 
     >>> import numpy as np, lnkernel as lnk
     >>> X = np.linspace(-2, 2, 20)[:, None]
@@ -175,7 +178,7 @@ def train_ensemble(
         )
         rows = rows_at_a_time(len(known))
         with prepare_run(
-            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows
+            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows, watch
         ) as run:
 
             def result(loss: np.ndarray) -> Ensemble:

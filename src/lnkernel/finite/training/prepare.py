@@ -12,11 +12,13 @@ import jax.numpy as jnp
 from lnkernel.errors import CheckpointError, InputError
 from lnkernel.finite.training.arguments import Settings
 from lnkernel.finite.training.batches import Batches
-from lnkernel.finite.training.checkpoint import ELSEWHERE, Checkpoints, identity
+from lnkernel.finite.training.checkpoint import ELSEWHERE, NO_WATCH, Checkpoints, identity
 from lnkernel.finite.training.data import TrainingData
 from lnkernel.finite.training.fingerprint import recognise
 from lnkernel.finite.training.program import Learner, TrainingState, initial_state
 from lnkernel.finite.training.run import TrainingRun
+from lnkernel.finite.watching.recording import Recording
+from lnkernel.finite.watching.watch import Watch
 
 SHUFFLE = 1  # folded into a seed's key, so that what shuffles is not what initialises
 
@@ -32,6 +34,7 @@ def prepare_run(
     seeds: list[int],
     settings: Settings,
     rows: int | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[TrainingRun]:
     """A run of networks that are stacked along the first axis of `params` and `rest`.
 
@@ -44,13 +47,16 @@ def prepare_run(
     start = initial_state(learner, params, rest)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
+    recording = None if watch is None else Recording(watch, learner, start, seeds, settings.steps)
     if settings.checkpoint is None:
-        yield TrainingRun(learner, start, keys, x, y, settings, None)
+        yield TrainingRun(learner, start, keys, x, y, settings, None, recording)
         return
-    checkpoints = Checkpoints(settings.checkpoint, identity(learner, start, x, y, seeds))
+    known = identity(learner, start, x, y, seeds)
+    known["watch"] = NO_WATCH if recording is None else recording.identity()
+    checkpoints = Checkpoints(settings.checkpoint, known)
     try:
-        run = TrainingRun(learner, start, keys, x, y, settings, checkpoints)
-        saved = checkpoints.latest(start)
+        run = TrainingRun(learner, start, keys, x, y, settings, checkpoints, recording)
+        saved = checkpoints.latest(start, None if recording is None else recording.template)
         if saved is not None and saved.done > settings.steps:
             problem = f"is at step {saved.done}, beyond steps={settings.steps}"
             raise CheckpointError(checkpoints.path, problem, ELSEWHERE)

@@ -143,23 +143,51 @@ def advance(
         x, y: the data, with the networks along the first axis if each has its own.
         limit: the largest loss allowed to each network, (networks,).
     """
+    walk = begin_walk(learner, state, keys, y, start)
+    walk = walk_on(learner, walk, keys, x, y, start, count, limit)
+    return walk.done, walk.state, walk.losses
+
+
+class Walk(NamedTuple):
+    """Steps under way within one call of the program."""
+
+    done: Array
+    healthy: Array  # whether all losses were finite and below their limits
+    state: TrainingState
+    orders: Array
+    losses: Array  # before each step, (CHUNK, networks)
+
+
+def begin_walk(learner: Learner, state: TrainingState, keys: Array, y: Array, start: Array) -> Walk:
+    """No step done yet."""
     orders = jax.vmap(learner.batches.order, (0, None))(keys, start)
+    losses = jnp.zeros((CHUNK, len(keys)), y.dtype)
+    return Walk(jnp.zeros((), jnp.int32), jnp.ones((), bool), state, orders, losses)
+
+
+def walk_on(
+    learner: Learner,
+    walk: Walk,
+    keys: Array,
+    x: Array,
+    y: Array,
+    start: Array,
+    count: Array,
+    limit: Array,
+) -> Walk:
+    """The walk until `count` steps from step `start` on are done, or it is not healthy."""
     steps = jax.vmap(learner.step, (0, 0, 0, None, learner.data_axis, learner.data_axis))
 
-    def goes_on(carry: Any) -> Array:
-        done, healthy = carry[0], carry[1]
-        return (done < count) & healthy
+    def goes_on(walk: Walk) -> Array:
+        return (walk.done < count) & walk.healthy
 
-    def more(carry: Any) -> Any:
-        done, _, state, orders, losses = carry
+    def more(walk: Walk) -> Walk:
+        done, _, state, orders, losses = walk
         state, orders, loss = steps(state, orders, keys, start + done, x, y)
         healthy = jnp.all(loss <= limit)  # false for NaN
-        return done + 1, healthy, state, orders, losses.at[done].set(loss)
+        return Walk(done + 1, healthy, state, orders, losses.at[done].set(loss))
 
-    losses = jnp.zeros((CHUNK, len(keys)), y.dtype)
-    first = (jnp.zeros((), jnp.int32), jnp.ones((), bool), state, orders, losses)
-    done, _, state, _, losses = jax.lax.while_loop(goes_on, more, first)
-    return done, state, losses
+    return jax.lax.while_loop(goes_on, more, walk)
 
 
 @partial(jax.jit, static_argnames="learner")

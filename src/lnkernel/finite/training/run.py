@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ from lnkernel.finite.training import stability
 from lnkernel.finite.training.arguments import Settings
 from lnkernel.finite.training.checkpoint import Checkpoints, Saved
 from lnkernel.finite.training.program import CHUNK, Learner, TrainingState, advance, losses_on_all
+from lnkernel.finite.watching.program import advance_and_watch
+from lnkernel.finite.watching.recording import Recording
 from lnkernel.progress import Bar
 
 SECONDS = 0.2  # that a chunk takes: how often the bar moves, and how soon an interrupt is heard
@@ -34,9 +37,10 @@ class TrainingRun:
         y: Array,
         settings: Settings,
         checkpoints: Checkpoints | None,
+        recording: Recording | None = None,
     ):
         self.learner, self.start, self.keys, self.x, self.y = learner, start, keys, x, y
-        self.settings, self.checkpoints = settings, checkpoints
+        self.settings, self.checkpoints, self.recording = settings, checkpoints, recording
         self.losses = np.zeros((len(keys), settings.steps), y.dtype)
         self._reached: tuple[int, TrainingState] = (
             0,
@@ -54,6 +58,8 @@ class TrainingRun:
     def resume(self, saved: Saved) -> None:
         self.losses[:, : saved.done] = saved.losses
         self._reached = saved.done, saved.state
+        if self.recording is not None and saved.measured is not None:
+            self.recording.resume(saved.done, saved.measured)
 
     def go(self) -> np.ndarray:
         """Train to the last step, and return the loss of each network there, on all points: (networks,)."""
@@ -84,8 +90,7 @@ class TrainingRun:
                 count = min(2 * count, CHUNK)
 
     def _chunk(self, count: int, limit: np.ndarray) -> None:
-        done, state, losses = advance(
-            self.learner,
+        done, state, losses = self._advance(
             self.state,
             self.keys,
             self.x,
@@ -101,6 +106,22 @@ class TrainingRun:
             raise self._divergence(after - 1, last)
         self._reached = after, state
 
+    def _advance(self, *arguments: Any) -> tuple[Array, TrainingState, Array]:
+        """`advance`, with measurements if there is a watch; it has them even of a run that diverges."""
+        if self.recording is None:
+            return advance(self.learner, *arguments)
+        watching = self.recording
+        done, state, losses, record = advance_and_watch(
+            self.learner,
+            watching.recorder,
+            *arguments,
+            watching.record,
+            self.start,
+            watching.watched,
+        )
+        watching.publish(record)
+        return done, state, losses
+
     def _until_pause(self) -> int:
         left = self.settings.steps - self.done
         every = self.settings.checkpoint_every
@@ -112,7 +133,9 @@ class TrainingRun:
 
     def _save(self) -> None:
         if self.checkpoints is not None and self.done:
-            self.checkpoints.save(Saved(self.done, self.state, self.losses[:, : self.done]))
+            measured = None if self.recording is None else self.recording.measured(self.done)
+            losses = self.losses[:, : self.done]
+            self.checkpoints.save(Saved(self.done, self.state, losses, measured))
 
     def _losses(self, state: TrainingState) -> np.ndarray:
         return np.asarray(losses_on_all(self.learner, state, self.x, self.y))

@@ -20,6 +20,7 @@ from lnkernel.finite.training.arguments import check_module, check_optimizer, se
 from lnkernel.finite.training.data import as_training_data
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import take_apart
+from lnkernel.finite.watching.watch import Watch
 from lnkernel.types import Inputs, Targets
 
 
@@ -49,6 +50,7 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
     progress: bool | None = None,
+    watch: Watch | None = None,
 ) -> Training:
     r"""Train a network on the loss $\frac12\sum_{i,j} (f_j(x_i) - y_{ij})^2$, in place.
 
@@ -73,6 +75,7 @@ def train(
             checkpoint there when it is started again, to the same result, bit for bit.
         checkpoint_every: steps from one checkpoint to the next.
         progress: whether to show a bar; by default when it takes more than 2 seconds.
+        watch: what to measure on the way, see `lnkernel.watch`.
 
     If the loss diverges a `DivergedError` tells the stable learning rate, and the network is as it
     was before. An interrupt leaves the network (and the checkpoint) as far as it got.
@@ -95,7 +98,9 @@ def train(
         )
         params, rest = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (params, rest))
         seeds = as_seeds([seed], 1)
-        with prepare_run(graph, wrt, params, rest, optimizer, data, seeds, settings) as run:
+        with prepare_run(
+            graph, wrt, params, rest, optimizer, data, seeds, settings, watch=watch
+        ) as run:
 
             def result(loss: float) -> Training:
                 state = jax.tree.map(lambda leaf: leaf[0], run.state)
