@@ -1,10 +1,10 @@
 """Results of the experiments on finite networks, from their folders into the documentation.
 
-    lnkernel reproduce finetuning      # and linearized, laplace: full runs, into out/NAME
-    python docs/tools/finite_results.py [OUT]
+    lnkernel reproduce finetuning      # and linearized, laplace, alignment: full runs, into out/NAME
+    python docs/tools/finite_results.py [OUT [NAME ...]]
 
-It writes the tables between marks in docs/finetuning.md and docs/reproduction.md, and copies of the figures,
-made smaller, into docs/assets.
+It writes the tables of all experiments, or of those that are named, between marks in docs/finetuning.md,
+docs/reproduction.md and docs/alignment.md, and copies of the figures, made smaller, into docs/assets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
     "laplace": "reproduction.md",
+    "alignment": "alignment.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
     "linearized": ("accuracy", "anisotropy"),
     "laplace": ("scores", "reliability"),
+    "alignment": ("vectors", "order", "local", "start"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -170,10 +172,66 @@ def laplace(folder: Path) -> list[str]:
     return [markdown(table)]
 
 
+def alignment(folder: Path) -> list[str]:
+    """Ours beside the published, critical times, local forms, and the start."""
+
+    def mean(row: Row, name: str, form: str = ".2f") -> str:
+        return interval(row, name, f"{name}, 95 % from", f"{name}, to", form)
+
+    beside = [
+        {
+            "depth/ω₀": row["depth/ω₀"],
+            "ξ: start, end (published)": f"{row['ξ at the start']:.3f}, {row['ξ at the end']:.3f} "
+            f"({row['published ξ']:.2f})",
+            "AUC, start": f"{row['AUC at the start']:.2f}",
+            "AUC, end [95 %]": mean(row, "AUC at the end"),
+            "published AUC": f"{row['published AUC']:.2f}",
+            "log10 t_crit [95 %]": mean(row, "log10 t_crit"),
+            "published t_crit": f"{row['published log10 t_crit']:.2f}",
+            "log10 finer loss [95 %]": mean(row, "log10 finer loss"),
+            "published loss": _number(row["published log10 loss"], ".2f"),
+        }
+        for row in rows(folder, "table")
+    ]
+    kinds = list(dict.fromkeys(row["depth/ω₀"] for row in rows(folder, "times")))
+    cells = {(row["order parameter"], row["depth/ω₀"]): row for row in rows(folder, "times")}
+    times = [
+        {
+            "order parameter (rule)": f"{name} ({cells[name, kinds[0]]['rule']})",
+            **{
+                kind: "–"
+                if not cells[name, kind]["found"]
+                else f"{cells[name, kind]['log10 t_crit']:.2f} ({cells[name, kind]['found']}/"
+                f"{cells[name, kind]['of']})"
+                for kind in kinds
+            },
+        }
+        for name in dict.fromkeys(row["order parameter"] for row in rows(folder, "times"))
+    ]
+    forms = [
+        {
+            "depth/ω₀": row["depth/ω₀"],
+            "Pearson of ξ [95 %]": mean(row, "Pearson of ξ"),
+            "Pearson of the least cosine [95 %]": mean(row, "Pearson of the least cosine"),
+            "local ξ/measured ξ": f"{row['local ξ/measured ξ, median']:.2f}",
+            "v₀ with its local form": f"{row['cosine of v₀ with its local form, median']:.3f}",
+            "v₀ with K1": f"{row['cosine of v₀ with K1, median']:.5f}",
+        }
+        for row in rows(folder, "local")
+    ]
+    names = [name for name in rows(folder, "start")[0] if name != "depth/ω₀"]
+    start = [
+        {"depth/ω₀": row["depth/ω₀"], **{name: f"{row[name]:.3f}" for name in names}}
+        for row in rows(folder, "start")
+    ]
+    return [markdown(beside), markdown(times), markdown(forms), markdown(start)]
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
     "laplace": laplace,
+    "alignment": alignment,
 }
 
 
@@ -194,8 +252,9 @@ def copy_figure(file: Path, target: Path) -> None:
         smaller.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
-def main(out: Path) -> None:
-    for name, page in PAGES.items():
+def main(out: Path, names: Sequence[str]) -> None:
+    for name in names or PAGES:
+        page = PAGES[name]
         folder = out / name
         about = manifest(folder)
         text = (DOCS / page).read_text()
@@ -208,4 +267,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"), sys.argv[2:])

@@ -74,7 +74,7 @@ def draw_vectors(
                 ax.imshow(values, cmap="gray" if title in ("picture", "edges") else "magma")
                 ax.set(xticks=[], yticks=[])
                 ax.spines[:].set_visible(False)
-                if row is axes[0] or row[0] is axes[0, 0]:
+                if row[0] is axes[0, 0]:
                     ax.set_title(title, fontsize=7)
     return figure_path(folder, "vectors")
 
@@ -94,7 +94,7 @@ def draw_local(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
                 ax.plot(
                     one[true].ravel(),
                     one[form].ravel() / factor,
-                    ".",
+                    ls="",
                     ms=2,
                     alpha=0.5,
                     color=COLOURS.get(kind.omega, "black"),
