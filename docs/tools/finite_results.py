@@ -1,6 +1,6 @@
 """Results of the experiments on finite networks, from their folders into the documentation.
 
-    lnkernel reproduce finetuning      # and linearized, laplace, edge, asymptotics, nonlinearity: full runs, into out/NAME
+    lnkernel reproduce finetuning      # and every other name of PAGES: full runs, into out/NAME
     python docs/tools/finite_results.py [OUT [NAME ...]]
 
 It writes the tables between marks in the pages of the experiments, all or those that are named, and copies of the
@@ -26,6 +26,7 @@ PAGES = {
     "edge": "training.md",
     "asymptotics": "asymptotics.md",
     "nonlinearity": "nonlinearity.md",
+    "alignment": "alignment.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
@@ -34,6 +35,7 @@ FIGURES = {
     "edge": ("runs", "alignment", "linear"),
     "asymptotics": ("spectra", "losses", "networks"),
     "nonlinearity": ("xor", "accuracy", "spectra"),
+    "alignment": ("vectors", "order", "local", "start"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -314,6 +316,61 @@ def nonlinearity(folder: Path) -> list[str]:
     return [markdown(made), markdown(trained), markdown(list(cells.values()))]
 
 
+def alignment(folder: Path) -> list[str]:
+    """Ours beside the published, critical times, local forms, and the start."""
+
+    def mean(row: Row, name: str, form: str = ".2f") -> str:
+        return interval(row, name, f"{name}, 95 % from", f"{name}, to", form)
+
+    beside = [
+        {
+            "depth/ω₀": row["depth/ω₀"],
+            "ξ: start, end (published)": f"{row['ξ at the start']:.3f}, {row['ξ at the end']:.3f} "
+            f"({row['published ξ']:.2f})",
+            "AUC, start": f"{row['AUC at the start']:.2f}",
+            "AUC, end [95 %]": mean(row, "AUC at the end"),
+            "published AUC": f"{row['published AUC']:.2f}",
+            "log10 t_crit [95 %]": mean(row, "log10 t_crit"),
+            "published t_crit": f"{row['published log10 t_crit']:.2f}",
+            "log10 finer loss [95 %]": mean(row, "log10 finer loss"),
+            "published loss": _number(row["published log10 loss"], ".2f"),
+        }
+        for row in rows(folder, "table")
+    ]
+    kinds = list(dict.fromkeys(row["depth/ω₀"] for row in rows(folder, "times")))
+    cells = {(row["order parameter"], row["depth/ω₀"]): row for row in rows(folder, "times")}
+    times = [
+        {
+            "order parameter (rule)": f"{name} ({cells[name, kinds[0]]['rule']})",
+            **{
+                kind: "–"
+                if not cells[name, kind]["found"]
+                else f"{cells[name, kind]['log10 t_crit']:.2f} ({cells[name, kind]['found']}/"
+                f"{cells[name, kind]['of']})"
+                for kind in kinds
+            },
+        }
+        for name in dict.fromkeys(row["order parameter"] for row in rows(folder, "times"))
+    ]
+    forms = [
+        {
+            "depth/ω₀": row["depth/ω₀"],
+            "Pearson of ξ [95 %]": mean(row, "Pearson of ξ"),
+            "Pearson of the least cosine [95 %]": mean(row, "Pearson of the least cosine"),
+            "local ξ/measured ξ": f"{row['local ξ/measured ξ, median']:.2f}",
+            "v₀ with its local form": f"{row['cosine of v₀ with its local form, median']:.3f}",
+            "v₀ with K1": f"{row['cosine of v₀ with K1, median']:.5f}",
+        }
+        for row in rows(folder, "local")
+    ]
+    names = [name for name in rows(folder, "start")[0] if name != "depth/ω₀"]
+    start = [
+        {"depth/ω₀": row["depth/ω₀"], **{name: f"{row[name]:.3f}" for name in names}}
+        for row in rows(folder, "start")
+    ]
+    return [markdown(beside), markdown(times), markdown(forms), markdown(start)]
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
@@ -321,6 +378,7 @@ TABLES: dict[str, Callable[[Path], list[str]]] = {
     "edge": edge,
     "asymptotics": asymptotics,
     "nonlinearity": nonlinearity,
+    "alignment": alignment,
 }
 
 

@@ -65,14 +65,6 @@ def test_roc_auc_against_scikit_learn() -> None:
     np.testing.assert_allclose(down, 1 - expected, rtol=1e-12)
 
 
-def test_leading_pair_against_the_whole_spectrum() -> None:
-    J = RNG.normal(size=(60, 30)) * 0.8 ** np.arange(30)
-    values, vectors = np.linalg.eigh(J @ J.T)
-    value, vector = alignment.leading_pair(jnp.asarray(J @ J.T))
-    np.testing.assert_allclose(value, values[-1], rtol=1e-9)
-    np.testing.assert_allclose(abs(vector @ vectors[:, -1]), 1.0, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("floor", "length"), [(0.0, 0.1), (0.3, 0.2), (-0.05, 0.15)])
 def test_correlation_of_gaussian_cosines(floor: float, length: float) -> None:
     """On a grid in the plane, with the floor and the length that the cosines were made with; the bins

@@ -173,6 +173,22 @@ def test_batches_and_transformations() -> None:
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
 
 
+@pytest.mark.parametrize("model", ["sequence", "with norm"])
+def test_factors_of_the_jacobian(model: str) -> None:
+    """The forms from a Jacobian in factors are those of the gradients themselves, of every output."""
+    layers = [lnk.Dense(7, b_std=0.3), lnk.Tanh(), lnk.Dense(2, b_std=0.2)]
+    if model == "with norm":
+        layers = [lnk.Dense(7, b_std=0.3), lnk.LayerNorm(scale=True, bias=True), *layers[1:]]
+    net = lnk.finite.network(lnk.serial(*layers), in_dim=2, rngs=0, dtype=jnp.float64)
+    t = lnk.tangent(net)
+    assert t.structured
+    made = t.local(X, output=1)
+    with jax.enable_x64(True):
+        dense = local.local_forms(lambda p, x: t.function(p, x)[1], t.params, jnp.asarray(X))
+    for ours, theirs in zip((made.a, made.D, made.H), dense, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_direction_without_change() -> None:
     """Where the gradient does not see a coordinate the ellipse is a strip."""
     t = lnk.tangent(lambda w, x: w[0] + w[1] * x[:, 0], np.ones(2))

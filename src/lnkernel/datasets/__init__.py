@@ -4,6 +4,19 @@ from lnkernel.datasets.cifar import Cifar, cifar
 from lnkernel.datasets.mnist import mnist
 from lnkernel.datasets.pictures import Pictures
 from lnkernel.datasets.proteins import Proteins, protein
+from lnkernel.datasets.scenes import SCENES, edges, scene
 from lnkernel.datasets.utk import Faces, utkface
 
-__all__ = ["Cifar", "Faces", "Pictures", "Proteins", "cifar", "mnist", "protein", "utkface"]
+__all__ = [
+    "SCENES",
+    "Cifar",
+    "Faces",
+    "Pictures",
+    "Proteins",
+    "cifar",
+    "edges",
+    "mnist",
+    "protein",
+    "scene",
+    "utkface",
+]

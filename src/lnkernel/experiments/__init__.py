@@ -37,6 +37,9 @@ REGISTRY: dict[str, Experiment] = {
             {"cifar": "a .npz with train_images, train_labels, test_images and test_labels"},
         ),
         Experiment(
+            "alignment", "Networks of sines learn pictures: their tangent kernel turns to the edges"
+        ),
+        Experiment(
             "laplace",
             "Honest probabilities: Laplace's approximation, exact and by ELLA",
             {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},

@@ -11,7 +11,6 @@ use inside of jit and vmap too; rows and columns are inputs, or pairs of an inpu
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
@@ -61,16 +60,3 @@ def roc_auc(scores: Float[Array, " n"], positive: Bool[Array, " n"]) -> Float[Ar
     misses = scores.size - hits
     total = jnp.sum(jnp.where(positive, ranks, 0.0))
     return (total - hits * (hits + 1) / 2) / (hits * misses)
-
-
-def leading_pair(
-    K: Float[Array, "n n"], iterations: int = 3, oversample: int = 10
-) -> tuple[Float[Array, ""], Float[Array, " n"]]:
-    """The largest eigenvalue and its eigenvector, by subspace iteration from fixed random vectors
-    (`iterations` products with K² and one with K, `oversample` vectors beside the first)."""
-    start = jax.random.normal(jax.random.key(0), (len(K), 1 + oversample), K.dtype)
-    basis = jnp.linalg.qr(K @ start)[0]
-    for _ in range(2 * iterations):
-        basis = jnp.linalg.qr(K @ basis)[0]
-    values, vectors = jnp.linalg.eigh(basis.T @ K @ basis)
-    return values[-1], basis @ vectors[:, -1]

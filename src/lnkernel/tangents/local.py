@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lnkernel.tangents.function import Piece
 from lnkernel.tangents.model import Tree
 
 Output = Callable[[Tree, Array], Array]  # (params, one input) -> one number
@@ -55,6 +56,44 @@ def local_forms(
         return local_form(f, params, point)
 
     return jax.vmap(one)(x) if batch is None else jax.lax.map(one, x, batch_size=batch)
+
+
+def factored_forms(
+    jacobian: Callable[[Array], list[Piece]], x: Float[Array, "n d"], output: int = 0
+) -> LocalForm:
+    """The same of all inputs from a Jacobian in factors, each input's gradient being outer products
+    s ⊗ φ: nothing of the size of the parameters is made.
+
+    With ∂(s ⊗ φ) = ∂s ⊗ φ + s ⊗ ∂φ every inner product of gradients is a product of two small ones.
+    """
+    pieces, push = jax.linearize(jacobian, x)
+    units = jnp.eye(x.shape[1], dtype=x.dtype)
+    moved = [push(jnp.broadcast_to(unit, x.shape)) for unit in units]
+    square, drift, twice = jnp.zeros(()), jnp.zeros(()), jnp.zeros(())
+    for number, piece in enumerate(pieces):
+        s, phi = _rows(piece, output)
+        ds, dphi = (
+            jnp.stack(part, 1)
+            for part in zip(*(_rows(m[number], output, 0.0) for m in moved), strict=True)
+        )
+        ss, pp = jnp.sum(s * s, -1), jnp.sum(phi * phi, -1)
+        along_s, along_phi = jnp.einsum("ns,nis->ni", s, ds), jnp.einsum("nf,nif->ni", phi, dphi)
+        cross = along_s[:, :, None] * along_phi[:, None, :]
+        square = square + ss * pp
+        drift = drift + along_s * pp[:, None] + ss[:, None] * along_phi
+        twice = twice + jnp.einsum("nis,njs->nij", ds, ds) * pp[:, None, None]
+        twice = twice + jnp.einsum("nif,njf->nij", dphi, dphi) * ss[:, None, None]
+        twice = twice + cross + jnp.swapaxes(cross, 1, 2)
+    return LocalForm(jnp.sqrt(square), drift, 0.5 * twice)
+
+
+def _rows(piece: Piece, output: int, constant: float = 1.0) -> tuple[Array, Array]:
+    """The two factors of one output, (n, s) and (n, f); without features the second is a constant."""
+    n = len(piece.slopes)
+    slopes = piece.slopes[:, output].reshape(n, -1)
+    if piece.features is None:
+        return slopes, jnp.full((n, 1), constant, slopes.dtype)
+    return slopes, piece.features
 
 
 def cauchy(form: LocalForm, u: Float[Array, "*n d"]) -> Float[Array, "*n"]:

@@ -16,6 +16,8 @@ from lnkernel.tangents import local
 from lnkernel.tangents.differential import Differential
 from lnkernel.tangents.function import Function
 from lnkernel.tangents.local import LocalForm
+from lnkernel.tangents.products import batches
+from lnkernel.tangents.structured import structured_jacobian
 from lnkernel.types import Number, Points
 
 MOST_NUMBERS = 2**24  # of the gradients of one batch: 64 MB in float32
@@ -120,10 +122,18 @@ def local_of(tangent: Differential, x: Points, output: int | None) -> LocalStruc
                 "Flatten them, and give the model a function that restores their shape",
             )
         chosen = _choose_output(function.outputs, output)
-        numbers = (points.shape[1] + 1) * tangent.size  # of one input's gradients
-        batch = max(1, min(tangent.batch_size, len(points), MOST_NUMBERS // numbers))
-        made = _forms(function, points, chosen, batch)
-        a, D, H = (np.asarray(part, np.float64) for part in made)
+        if tangent.structured:
+            parts = [
+                _factored(function, some, chosen) for _, some in batches(points, tangent.batch_size)
+            ]
+        else:
+            numbers = (points.shape[1] + 1) * tangent.size  # of one input's gradients
+            batch = max(1, min(tangent.batch_size, len(points), MOST_NUMBERS // numbers))
+            parts = [_forms(function, points, chosen, batch)]
+        a, D, H = (
+            np.concatenate([np.asarray(part, np.float64) for part in same])[: len(points)]
+            for same in zip(*parts, strict=True)
+        )
     if not a.all():
         where = int(np.flatnonzero(a == 0)[0])
         raise InputError(
@@ -153,3 +163,8 @@ def _forms(function: Function, x: Float[jax.Array, "n d"], output: int, batch: i
     return local.local_forms(
         lambda params, point: function(params, point)[output], function.params, x, batch
     )
+
+
+@partial(jax.jit, static_argnames="output")
+def _factored(function: Function, x: Float[jax.Array, "n d"], output: int) -> LocalForm:
+    return local.factored_forms(partial(structured_jacobian, function), x, output)

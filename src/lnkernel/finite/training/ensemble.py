@@ -168,7 +168,7 @@ def train_ensemble(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
         d = data.x.shape[-1]
-        graph, params, rest = _stack(
+        graph, params, rest = stack(
             [
                 network(
                     arch, d, width, rngs=seed, parameterization=parameterization, dtype=precision
@@ -192,7 +192,7 @@ def train_ensemble(
                 raise TrainingInterrupted(partly, run.done) from None
 
 
-def _stack(networks: list[Any]) -> tuple[Any, Any, Any]:
+def stack(networks: list[Any]) -> tuple[Any, Any, Any]:
     """The networks' common structure, and their variables stacked along a new first axis."""
     graphs, *parts = zip(*(take_apart(one, nnx.Param) for one in networks), strict=True)
     params, rest = (jax.tree.map(lambda *leaves: jnp.stack(leaves), *part) for part in parts)
