@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,13 +50,12 @@ class Tiling(NamedTuple):
 # Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
 SMALL = Tiling(112, 20)
-CHEAP = Tiling(112, 86)  # where a pair costs so little that to start a batch counts
+CHEAP = Tiling(112, 43)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
-AHEAD = 2  # batches
 # Kept: threads start once, not with every matrix. XLA has threads of its own; so few keep memory and cores busy.
 THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "lnkernel")
 
@@ -82,13 +81,13 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
     few = n * (n - 1) // 2 <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-    tiles = Tiles(quick, one, one, [] if few else corners, batch)
-    ends = diagonal_of(program, one.points)  # while the first tiles are computed
-    delicate = [np.triu_indices(n, 1)] if few else tiles.write(write)
-    for a, b, values in _with_care(quick, one.points, one.points, delicate, (n, n)):
-        for matrix, value in zip(out, values, strict=True):
-            matrix[a, b] = value
-            matrix[b, a] = value
+    delicate = Tiles(quick, one, one, [] if few else corners, batch).write(write)
+    ends = diagonal_of(program, one.points)  # while tiles are computed
+    for found in [[np.triu_indices(n, 1)]] if few else delicate:
+        for a, b, values in _with_care(quick, one.points, one.points, found, (n, n)):
+            for matrix, value in zip(out, values, strict=True):
+                matrix[a, b] = value
+                matrix[b, a] = value
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
     return out, ends
@@ -109,13 +108,13 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
 
     few = n * m <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-    tiles = Tiles(quick, one, two, [] if few else corners, batch)
+    delicate = Tiles(quick, one, two, [] if few else corners, batch).write(write)
     ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
     rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
-    delicate = [(rows, columns)] if few else tiles.write(write)
-    for a, b, values in _with_care(quick, one.points, two.points, delicate, (n, m)):
-        for matrix, value in zip(out, values, strict=True):
-            matrix[a, b] = value
+    for found in [[(rows, columns)]] if few else delicate:
+        for a, b, values in _with_care(quick, one.points, two.points, found, (n, m)):
+            for matrix, value in zip(out, values, strict=True):
+                matrix[a, b] = value
     return out, ends, ends2
 
 
@@ -129,8 +128,8 @@ class Run(NamedTuple):
 class Tiles:
     """Computes the tiles with these corners and writes them, batch by batch.
 
-    The first batches start at once. The others, and all writing, wait for `write`, and are done by threads: one
-    computes while another one copies.
+    The first batch starts at once, for which the program is compiled if need be. The others, and all writing, wait for
+    `write`, and are done by threads: one computes while another one copies.
     """
 
     def __init__(
@@ -145,34 +144,46 @@ class Tiles:
         )
         self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
         try:
-            first = [self._start(some) for some in self.batches[:AHEAD]]  # compiled here, once
+            first = [self._start(some) for some in self.batches[:1]]
         except OutOfStepError:  # a layer from outside that branches on its numbers
             self.sides = pack((one.rest, None)), pack((two.rest, None))
-            first = [self._start(some) for some in self.batches[:AHEAD]]
+            first = [self._start(some) for some in self.batches[:1]]
         self.started = first + [None] * (len(self.batches) - len(first))
 
-    def write(self, write: Callable[[Run], list[Pairs]]) -> list[Pairs]:
-        """Lets `write` have all runs of tiles; and the delicate pairs that it finds in them."""
+    def write(self, write: Callable[[Run], list[Pairs]]) -> Iterator[list[Pairs]]:
+        """Lets `write` have all runs of tiles, from now on; and the delicate pairs that it finds in them."""
 
         def finish(some: list[Corner], values: Out | None) -> list[Pairs]:
             with jax.enable_x64(True):  # each thread has settings of its own
                 arrays = [np.asarray(v) for v in (values or self._start(some))]
             return [found for run in _runs(some, arrays) for found in write(run)]
 
-        parts = [
-            THREADS.submit(finish, *both) for both in zip(self.batches, self.started, strict=True)
-        ]
-        try:
-            return [found for part in parts for found in part.result()]
-        finally:
-            for part in parts:
-                part.cancel()  # the rest, after an error
+        parts = zip(self.batches, self.started, strict=True)
+        return _collect([THREADS.submit(finish, *both) for both in parts])
 
     def _start(self, some: list[Corner]) -> Out:
         places = np.asarray(some + some[-1:] * (self.batch - len(some))).T // self.size
         units = [_at(*both) for both in zip(self.units, places, strict=True)]
         sides = [side.at(index) for side, index in zip(self.sides, places, strict=True)]
         return self.compute(*sides, None if None in units else _cosines(*units))
+
+
+def _collect(parts: list[Future[list[Pairs]]]) -> Iterator[list[Pairs]]:
+    """What these give, in two pieces: the first that there is, to be worked on while the others are computed, and
+    the rest. Each piece takes the careful rules once, which for few pairs is all that counts."""
+    found: list[Pairs] = []
+    early = False
+    try:
+        for part in parts:
+            found += part.result()
+            if found and not early:
+                early = True
+                yield found
+                found = []
+        yield found
+    finally:
+        for part in parts:
+            part.cancel()  # the rest, after an error
 
 
 def _at(blocks: pairs.Points | None, index: np.ndarray) -> pairs.Points | None:

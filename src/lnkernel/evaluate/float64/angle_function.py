@@ -45,6 +45,7 @@ class Shape(NamedTuple):
 
 SHAPES = (  # in the order of their cost
     Shape(32, 1, True),
+    Shape(44, 1, True),
     Shape(24, 2, True),
     Shape(26, 2, True),
     Shape(30, 2, True),

@@ -34,6 +34,7 @@ from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
 from lnkernel.evaluate.float64.separated import dual_by_products
 
 BLOCK = 8  # polynomials in one step of a loop: numbers of pairs are read and written once for all
+AT_ONCE = 1 << 18  # polynomials times pairs, up to which NumPy takes no loop
 
 
 @expectations.register
@@ -147,6 +148,9 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
     turn = 4 * (w * z)  # 1 - rho²
     zero = xp.zeros(shape)
     rest1, rest2 = one.rest, two.rest
+    if xp is np and len(one.unit) * max(zero.size, 1) <= AT_ONCE:
+        series, gaps = _sum_at_once(one, two, c, w, z)
+        return series, _angles(series, gaps, rest1 * rest2)
 
     def step(carry: Any, block: Any) -> tuple[Any, None]:
         series, gaps, power, before, even, odd, odd_far = carry
@@ -175,12 +179,58 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
 
     start = Series(zero, zero, zero), Gaps(*[zero] * 6), zero + 1, zero, zero, 2 * w, 2 * z
     (series, gaps, *_), _ = _scan(step, start, _blocks(one, two))
-    both = rest1 * rest2
+    return series, _angles(series, gaps, rest1 * rest2)
+
+
+def _angles(series: Series, gaps: Gaps, both: Array) -> Angles:
+    """From the gaps; `both` is the product of the shares that the means leave."""
     w2, z2 = 0.25 * gaps.apart + 0.5 * gaps.near, 0.25 * gaps.turned + 0.5 * gaps.far
     # the unit vectors without their means are a/rest1 and b/rest2
     w3 = (0.25 * (gaps.apart_centred / both) + 0.5 * gaps.near) / both
     z3 = (0.25 * (gaps.turned_centred / both) + 0.5 * gaps.far) / both
-    return series, Angles((w2, z2, series.cosine), (w3, z3, z3 - w3))
+    return Angles((w2, z2, series.cosine), (w3, z3, z3 - w3))
+
+
+def _sum_at_once(
+    one: Features, two: Features, c: np.ndarray, w: np.ndarray, z: np.ndarray
+) -> tuple[Series, Gaps]:
+    """The same sums of few pairs, by NumPy: one operation for all polynomials, instead of a loop over them."""
+    terms = len(one.unit)
+    n, a, b, g, h = (
+        _above(np.asarray(part), c.ndim)
+        for part in (np.arange(float(terms)), one.unit, two.unit, one.euler, two.euler)
+    )
+    power = np.multiply.accumulate(_on_top(1.0, np.broadcast_to(c, (terms, *c.shape))), axis=0)
+    products, before = a * b, _on_top(0.0, power[:-2])
+    turns = 4 * (w * z) * power[:-1]
+    even = np.add.accumulate(_on_top(0.0, turns[0:-2:2]), axis=0)
+    odd = np.add.accumulate(_on_top(2 * w, turns[1:-1:2]), axis=0)
+    odd_far = np.add.accumulate(_on_top(2 * z, -turns[1:-1:2]), axis=0)
+    p, q = a * two.rest, b * one.rest  # without the constant polynomial, which is the mean
+    together, together_centred = np.square((a - b)[1::2]).sum(0), np.square((p - q)[1::2]).sum(0)
+    return Series(
+        (products * power[:-1]).sum(0),
+        (n * products * before).sum(0),
+        (g * h * power[:-1]).sum(0),
+    ), Gaps(
+        np.square((a - b)[0::2]).sum(0) + together,
+        np.square((a + b)[0::2]).sum(0) + together,
+        np.square((p - q)[2::2]).sum(0) + together_centred,
+        np.square((p + q)[2::2]).sum(0) + together_centred,
+        (products[0::2] * even + products[1::2] * odd).sum(0),
+        (products[1::2] * odd_far - products[0::2] * even).sum(0),
+    )
+
+
+def _above(part: np.ndarray, dimensions: int) -> np.ndarray:
+    """With so many axes behind the first one."""
+    missing = dimensions + 1 - part.ndim
+    return part.reshape(len(part), *[1] * missing, *part.shape[1:])
+
+
+def _on_top(first: Any, rows: np.ndarray) -> np.ndarray:
+    """The rows, below another one."""
+    return np.concatenate([np.broadcast_to(first, (1, *rows.shape[1:])), rows])
 
 
 def _scan(step: Any, carry: Any, blocks: tuple[Any, ...]) -> tuple[Any, None]:

@@ -88,7 +88,8 @@ class Remembering(EagerFloat64):
         result = compute()
         leaves, form = jax.tree.flatten(result)
         arrays = [np.asarray(leaf) for leaf in leaves]
-        self.rows += [np.broadcast_to(array, self.shape).ravel() for array in arrays]
+        whole = (a if a.shape == self.shape else np.broadcast_to(a, self.shape) for a in arrays)
+        self.rows += [array.ravel() for array in whole]
         self.steps.append(Step(name, form, tuple(array.dtype.str for array in arrays)))
         if len(self.steps) == self.most:
             raise Complete
