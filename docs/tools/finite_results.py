@@ -368,7 +368,15 @@ def alignment(folder: Path) -> list[str]:
         {"depth/ω₀": row["depth/ω₀"], **{name: f"{row[name]:.3f}" for name in names}}
         for row in rows(folder, "start")
     ]
-    return [markdown(beside), markdown(times), markdown(forms), markdown(start)]
+    pictures = {
+        "vectors": "Pictures, their edges, and the first eigenvector before and after training",
+        "order": "Order parameters against the step",
+        "local": "Local forms against measured values",
+        "start": "Correlation length before training, by width",
+    }
+    shown = [f"![{alt}](assets/alignment-{name}.png)" for name, alt in pictures.items()]
+    tables = [markdown(beside), markdown(times), markdown(forms), markdown(start)]
+    return [f"{table}\n\n{picture}" for table, picture in zip(tables, shown, strict=True)]
 
 
 TABLES: dict[str, Callable[[Path], list[str]]] = {

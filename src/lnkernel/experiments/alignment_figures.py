@@ -20,7 +20,7 @@ PANELS = (
     ("loss", "loss", "log"),
     ("gradient_variance", "gradient variance σ²", "log"),
     ("lambda_max", "λ₀", "log"),
-    ("auc", "AUC of |v₀| for edges", "linear"),
+    ("auc", "AUC of |v₀|", "linear"),
     ("cka", "CKA with the picture", "linear"),
     ("mag_ma", "MAG-Ma", "log"),
     ("length", "correlation length ξ", "log"),

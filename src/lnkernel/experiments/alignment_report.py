@@ -94,7 +94,7 @@ def report_of(
 def _shown(kinds: Sequence[Kind]) -> list[Kind]:
     """Two kinds for the picture: the first and, if there is, the one that the paper shows most of."""
     second = [kind for kind in kinds if kind == Kind(5, 30)] or list(kinds[-1:])
-    return [kinds[0], second[0]]
+    return list(dict.fromkeys([kinds[0], second[0]]))
 
 
 def _add_setting(report: Report, plan: AlignmentPlan) -> None:
