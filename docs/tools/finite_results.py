@@ -74,6 +74,11 @@ def _number(value: Any, form: str) -> str:
     return "–" if value is None else f"{value:{form}}".replace("-", "−")
 
 
+def picture(name: str, alt: str) -> str:
+    """A figure of docs/assets, before a table."""
+    return f"![{alt}](assets/{name}.png)\n\n"
+
+
 def finetuning(folder: Path) -> list[str]:
     """The gap, its power of λ, correlations with the condition number, and the selective rule."""
     gap = [
@@ -280,7 +285,14 @@ def asymptotics(folder: Path) -> list[str]:
         }
         for row in rows(folder, "networks")
     ]
-    return [markdown(spectra), markdown(constants), markdown(losses), markdown(trained)]
+    return [
+        picture("asymptotics-spectra", "Eigenvalues of exact kernels in one to three dimensions")
+        + markdown(spectra),
+        markdown(constants),
+        picture("asymptotics-losses", "Losses of three targets") + markdown(losses),
+        picture("asymptotics-networks", "Losses of trained networks beside the exact kernel's")
+        + markdown(trained),
+    ]
 
 
 def nonlinearity(folder: Path) -> list[str]:
@@ -313,7 +325,14 @@ def nonlinearity(folder: Path) -> list[str]:
         }
         cell = interval(row, "training accuracy", "95 % from", "to")
         cells.setdefault(key, first)[f"noise {row['noise/mean Θ(x, x)']:g}"] = cell
-    return [markdown(made), markdown(trained), markdown(list(cells.values()))]
+    return [
+        picture("nonlinearity-xor", "XOR, what one LayerNorm makes of it, and twelve points")
+        + markdown(made),
+        picture("nonlinearity-accuracy", "Training accuracy by depth, by groups, at infinite width")
+        + markdown(trained),
+        picture("nonlinearity-spectra", "Eigenvalues of the exact kernels of LN-Nets by group size")
+        + markdown(list(cells.values())),
+    ]
 
 
 def alignment(folder: Path) -> list[str]:

@@ -44,10 +44,10 @@ def compute(folder: Folder, plan: AsymptoticsPlan) -> dict[str, Any]:
     """Spectra and losses of every kernel, and the training of every finite network."""
     found: dict[str, Any] = {}
     for name, d in folder.each(plan.cells, "kernel"):
-        arch, settings = NETWORKS[name], {"d": d, "side": plan.sides[d], "process": PROCESS}
-        make = partial(_spectrum, arch, d, plan.sides[d])
-        piece = f"spectrum-{_file(name)}-{d}"
-        found[f"spectrum {name} {d}"] = folder.piece(piece, settings | {"arch": repr(arch)}, make)
+        arch, side = NETWORKS[name], plan.sides[d]
+        about: dict[str, Any] = {"d": d, "side": side, "process": PROCESS, "arch": repr(arch)}
+        make = partial(_spectrum, arch, d, side)
+        found[f"spectrum {name} {d}"] = folder.piece(f"spectrum-{_file(name)}-{d}", about, make)
     wanted = [(name, d) for name in TRAINED for d in plan.points]
     for name, d in folder.each(wanted, "network"):
         settings = {**plan.settings, "d": d, "seeds": plan.seeds, "arch": repr(NETWORKS[name])}

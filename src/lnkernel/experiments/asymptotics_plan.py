@@ -8,7 +8,7 @@ from typing import Any
 
 from lnkernel.arch import Dense, GroupNorm, LayerNorm, RectifiedPower, Relu, Serial, serial
 
-WIDTH = 1024  # of the finite networks
+WIDTH = 512  # of the finite networks
 PROCESS = 1.5  # the degree b of the Gaussian process with the covariance exp(-|x - x'|^b)
 FIRST = Dense(WIDTH, b_std=1.0)
 LAST = Dense(1, b_std=1.0)
@@ -33,7 +33,7 @@ class AsymptoticsPlan:
     seeds: list[int]
     sides: Mapping[int, int]  # by dimension: points of the grid along each axis, an even number
     points: Mapping[int, int]  # the same for the points on which networks are trained
-    steps: int = 2000
+    steps: int = 1500
     networks: Sequence[str] = tuple(NETWORKS)
     width: int = WIDTH
 

@@ -141,8 +141,9 @@ def _linear(one: Inputs, plan: NonlinearityPlan, _: Path) -> dict[str, np.ndarra
 def _networks(one: Inputs, kind: LNKind, plan: NonlinearityPlan, _: Path) -> dict[str, np.ndarray]:
     """Training accuracies, by rate and seed."""
     x = one.x.astype(np.float32)
-    accuracy = np.zeros((len(plan.rates), len(plan.seeds)))
-    for i, rate in enumerate(plan.rates):
+    rates = plan.rates_of(kind)
+    accuracy = np.zeros((len(rates), len(plan.seeds)))
+    for i, rate in enumerate(rates):
         for j, seed in enumerate(plan.seeds):
             labels = random_labels(len(x), seed)
             arch = kind.arch(plan.width)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from lnkernel.arch import Dense, GroupNorm, LayerNorm, Serial, serial
 
 CLASSES = 10
+DEEP = 4  # norms, from which on a network is trained at all rates
 
 
 class LNKind(NamedTuple):
@@ -36,7 +37,7 @@ class NonlinearityPlan:
     width: int = 128
     epochs: int = 60
     batch: int = 100
-    rates: Sequence[float] = (1e-3, 3e-3)  # of Adam; each network is shown at its better one
+    rates: Sequence[float] = (1e-3, 3e-3)  # of Adam; deep networks are shown at the better one
     depths: Sequence[int] = (1, 2, 4, 8)  # norms of an LN-Net
     groups: Sequence[int] = (2, 4, 8, 16, 32)  # of the one norm of LN-G
     kernel_sizes: Sequence[int | None] = (4, 6, 8, 16, 32, None)
@@ -49,6 +50,10 @@ class NonlinearityPlan:
         """The networks that are trained: LN-Nets of all depths, LN-G with all numbers of groups."""
         deep = [LNKind(norms, None) for norms in self.depths]
         return [*deep, *(LNKind(1, self.width // g) for g in self.groups)]
+
+    def rates_of(self, kind: LNKind) -> Sequence[float]:
+        """Networks of few norms are trained at the last rate alone, deep ones at all."""
+        return self.rates if kind.norms >= DEEP else self.rates[-1:]
 
     @property
     def kernels(self) -> list[LNKind]:

@@ -11,7 +11,7 @@ from lnkernel.experiments import nonlinearity_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.intervals import share_interval
-from lnkernel.experiments.nonlinearity_plan import LNKind, NonlinearityPlan
+from lnkernel.experiments.nonlinearity_plan import DEEP, LNKind, NonlinearityPlan
 from lnkernel.experiments.report import Report
 
 PAPER = "Ni et al., On the nonlinearity of layer normalization (ICML 2024)"
@@ -72,7 +72,7 @@ def report_of(
     )
     report.table(
         tables["networks"],
-        "Training accuracy, means over the seeds with 95 % intervals, at the better of the rates.",
+        "Training accuracy, means over the seeds with 95 % intervals.",
     )
     report.heading("Infinite width")
     report.figure(
@@ -100,7 +100,9 @@ def _network_row(found: Found, name: str, kind: LNKind, plan: NonlinearityPlan) 
     best = int(accuracy.mean(1).argmax())
     size = plan.width if kind.group_size is None else kind.group_size
     label = "LN-Net" if kind.group_size is None else "LN-G"
-    return _row(name, label, kind.norms, plan.width // size, plan.rates[best], accuracy[best])
+    return _row(
+        name, label, kind.norms, plan.width // size, plan.rates_of(kind)[best], accuracy[best]
+    )
 
 
 def _row(
@@ -169,8 +171,9 @@ def _add_setting(
         f"CIFAR-10: {origin}. Every seed has labels and a start of its own; pictures are the same. Width "
         f"{plan.width}, no activation, norms without parameters and eps; cross-entropy, Adam, batches of "
         f"{plan.batch}, {plan.epochs} epochs, the rate falls to 0 along a cosine, from "
-        f"{' or '.join(f'{rate:g}' for rate in plan.rates)}, of which the better is shown. The linear "
-        "bound is the better of least squares and of softmax regression, minimised to the end. LayerNorm "
+        f"{plan.rates[-1]:g}; for {DEEP} norms and more the better of "
+        f"{' and '.join(f'{rate:g}' for rate in plan.rates)} is shown. The linear bound is "
+        "the better of least squares and of softmax regression, minimised to the end. LayerNorm "
         "over infinitely many features is linear in the direction of its input, at any depth: its kernel "
         "has the rank of the pictures and two, and its posterior fits what least squares on directions "
         "fit."
