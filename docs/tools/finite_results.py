@@ -3,7 +3,8 @@
     lnkernel reproduce finetuning      # and linearized, laplace, edge: full runs, into out/NAME
     python docs/tools/finite_results.py [OUT [NAME ...]]
 
-It writes the tables of all, or of those that are named, between marks in the pages of `PAGES`, and copies of the figures,
+It writes the tables of all, or of those that are named, between marks in the pages of `PAGES`, and copies of the
+figures,
 made smaller, into docs/assets.
 """
 

@@ -192,7 +192,7 @@ def test_kernel_target_alignment() -> None:
         assert 0 <= kernel_target_alignment(root @ root.T, y) <= 1
 
 
-@pytest.mark.parametrize("rows", [1, 5, 60, 200])
+@pytest.mark.parametrize("rows", [1, 5, 60])
 def test_leading_pairs(rows: int) -> None:
     """Against LAPACK; of the identity, whose eigenvalues are all equal; of a matrix of rank one."""
     with jax.enable_x64(True):
@@ -272,7 +272,7 @@ def test_a_small_peak_of_the_loss_rate_does_not_count() -> None:
 
 def test_steps_do_not_depend_on_the_length() -> None:
     short, long = choose_steps(None, 500).tolist(), choose_steps(None, 3000).tolist()
-    assert set(short[:-1]) <= set(long) and long[-1] == 3000 and len(long) == 24
+    assert set(short[:-1]) <= set(long) and long[-1] == 3000 and len(long) == 25
 
 
 @pytest.mark.parametrize(
