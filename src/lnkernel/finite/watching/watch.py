@@ -137,7 +137,7 @@ class Watch:
         chosen = self.names if names is None else list(names)
         return draw(self.steps, {name: self[name] for name in chosen}, axes)
 
-    def at_loss(self, name: str, level: float) -> Float[np.ndarray, networks * k]:
+    def at_loss(self, name: str, level: float) -> Float[np.ndarray, "networks ..."]:
         """A measure of every network at its first measured step with a loss of at most `level`, so that
         trainings can be compared at equal loss. "loss" has to be among the measures."""
         values, below = self[name], self["loss"] <= level
