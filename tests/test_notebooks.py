@@ -21,7 +21,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 NAMES = {
     *("01_quickstart", "02_kernel_heatmaps", "03_bound_and_certificate"),
     *("04_theory_against_training", "05_your_own_data", "06_layernorm_group_size"),
-    *("07_fine_tuning_and_laplace", "08_edge_of_stability"),
+    "07_fine_tuning_and_laplace",
 }
 TRAINED = "trained"  # tag of a cell whose numbers come from networks in float32
 LARGEST = 400_000  # bytes of a notebook
