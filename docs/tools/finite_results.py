@@ -221,7 +221,13 @@ def edge(folder: Path) -> list[str]:
         }
         for row in rows(folder, "linear")
     ]
-    return [markdown(rates), markdown(pairs), markdown(linear)]
+    pictures = (
+        "![Sharpness against steps, and alignment against the loss](assets/edge-runs.png)",
+        "![What part of the targets lies along the leading eigenvectors](assets/edge-alignment.png)",
+        "![The closed form and gradient descent against the rate](assets/edge-linear.png)",
+    )
+    tables = (rates, pairs, linear)
+    return [f"{markdown(t)}\n\n{p}" for t, p in zip(tables, pictures, strict=True)]
 
 
 def _with_ends(row: Row, name: str) -> str:

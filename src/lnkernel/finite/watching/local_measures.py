@@ -5,7 +5,7 @@ They are the order parameters of Castiglione, Buckley and Simpson (2025).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
@@ -29,21 +29,23 @@ def min_cosine(tangent: Snapshot, X: Array, y: Array) -> Value:
     return jnp.min(local.min_cosine(tangent.local(X)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CorrelationFloor:
     """The cosine of gradients at inputs far from each other."""
 
-    bins: DistanceBins
+    inputs: str  # a digest, so that for the same inputs nothing is compiled anew
+    bins: DistanceBins = field(compare=False, repr=False)
 
     def __call__(self, tangent: Snapshot, X: Array, y: Array) -> Value:
         return _correlation(self.bins, tangent, X).floor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CorrelationLength:
     """The distance at which the cosine of the gradients has fallen, as a Gaussian does, by one deviation."""
 
-    bins: DistanceBins
+    inputs: str  # a digest, so that for the same inputs nothing is compiled anew
+    bins: DistanceBins = field(compare=False, repr=False)
 
     def __call__(self, tangent: Snapshot, X: Array, y: Array) -> Value:
         return _correlation(self.bins, tangent, X).length

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lnkernel.errors import InputError
+from lnkernel.finite.training.fingerprint import digest
 from lnkernel.finite.watching import local_measures as near
 from lnkernel.finite.watching import measures as built_in
 from lnkernel.finite.watching.critical import CriticalTime, critical_time
@@ -85,7 +86,7 @@ class Watch:
         if name in OF_LOSS:
             return OF_LOSS[name](self.loss)
         if name in OF_DISTANCE:
-            return OF_DISTANCE[name](self._bins)
+            return OF_DISTANCE[name](digest(np.asarray(self.X)), self._bins)
         if name not in PLAIN:
             raise InputError(
                 "measures",
@@ -136,7 +137,7 @@ class Watch:
         chosen = self.names if names is None else list(names)
         return draw(self.steps, {name: self[name] for name in chosen}, axes)
 
-    def at_loss(self, name: str, level: float) -> Float[np.ndarray, "networks *k"]:
+    def at_loss(self, name: str, level: float) -> Float[np.ndarray, "networks ..."]:
         """A measure of every network at its first measured step with a loss of at most `level`, so that
         trainings can be compared at equal loss. "loss" has to be among the measures."""
         values, below = self[name], self["loss"] <= level
