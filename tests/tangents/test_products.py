@@ -143,6 +143,7 @@ def of_roots() -> nnx.Module:
         (lambda: T.vjp(X, np.ones(9)), r"c: expected one number for every .* shape \(9, 2\)"),
         (lambda: T.jvp(X, jax.tree.map(lambda a: a * np.nan, PARAMS)), "v: expected finite"),
         (lambda: lnk.tangent(lambda w, x: (x @ w).astype(int), np.ones(3)).gram(X), "dtype int"),
+        (lambda: lnk.tangent(lambda w, x: (x @ w, 1), np.ones(3)).gram(X), "got a tuple"),
         (lambda: lnk.tangent(lambda w, x: (x @ w).sum(), np.ones(3)).gram(X), r"of shape \(\)"),
         (lambda: lnk.tangent(of_roots(), {"a": 1}), "params: expected a state of the module"),
         (

@@ -23,9 +23,9 @@ from lnkernel.tangents.selection import Choice, Path, Wrt, choose, refuse_nothin
 class TreeApply:
     """f(params, x), whose parameters come as two trees: the chosen ones, and all others."""
 
-    f: Callable[[Tree, Array], Array]
+    f: Callable[[Tree, Array], Any]
 
-    def __call__(self, params: Tree, rest: Tree, x: Array) -> Array:
+    def __call__(self, params: Tree, rest: Tree, x: Array) -> Any:  # whatever users return
         return self.f(join(params, rest), x)
 
 

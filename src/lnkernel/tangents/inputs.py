@@ -45,6 +45,8 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
         made = evaluate.eval_shape(function, x[:1])
     except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
         raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
+    except InputError:
+        raise
     except (TypeError, ValueError, flax.errors.FlaxError) as problem:
         raise InputError(
             name,
@@ -53,13 +55,6 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
             "Give the points the dimension that the network was built for; tokens go into a function "
             "f(params, x) that makes integers of them by x.astype(int)",
         ) from problem
-    if not jnp.issubdtype(made.dtype, jnp.floating):
-        raise InputError(
-            "model",
-            "a network whose outputs are real floating-point numbers",
-            f"outputs of dtype {made.dtype}",
-            "Give the outputs before they are rounded, or their real and imaginary parts",
-        )
     return int(made.shape[1])
 
 
