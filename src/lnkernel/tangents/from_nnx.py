@@ -62,7 +62,7 @@ def read_nnx(model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, 
     known = [path for path, _ in nnx.to_flat_state(nnx.state(model, nnx.Param))]
     refuse_nothing(paths, known, name, wrt)
     refuse_integers(paths, [leaf for _, leaf in flat])
-    refuse_infinite(paths, [leaf for _, leaf in flat])
+    refuse_infinite(paths, [leaf for _, leaf in flat], name)
     function = Function(NNXApply(graph), chosen, rest, 0)
 
     def only_chosen(state: Tree) -> Tree:

@@ -100,7 +100,7 @@ def _read(
     found = [path[above:] for path, here in zip(paths, is_chosen, strict=True) if here]
     refuse_nothing(found, (path[above:] for path in paths), name, wrt)
     refuse_integers(found, [one for one in chosen if one is not None])
-    refuse_infinite(found, [one for one in chosen if one is not None])
+    refuse_infinite(found, [one for one in chosen if one is not None], name)
     rest = tree.unflatten(others)
     function = Function(TreeApply(f), tree.unflatten(chosen), rest, 0)
 
