@@ -45,11 +45,15 @@ class Function:
         return [Piece(leaf, None) for leaf in leaves]
 
 
+class OutputError(InputError):
+    """What a network returns is nothing that can be differentiated."""
+
+
 def _one_real_array(made: Any) -> Any:
     """What the network returned, if it is something that has derivatives in the parameters."""
     kind = getattr(made, "dtype", None)
     if kind is None or not jnp.issubdtype(kind, jnp.floating):
-        raise InputError(
+        raise OutputError(
             "model",
             "a network whose output is one array of real floating-point numbers",
             f"a {type(made).__name__}" if kind is None else f"an array of dtype {kind}",

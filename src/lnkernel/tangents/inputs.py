@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lnkernel.check import as_points
 from lnkernel.errors import InputError, TrainingModeError
-from lnkernel.tangents.function import Function, are_alike, evaluate
+from lnkernel.tangents.function import Function, OutputError, are_alike, evaluate
 from lnkernel.types import Inputs
 
 
@@ -45,7 +45,7 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
         made = evaluate.eval_shape(function, x[:1])
     except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
         raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
-    except InputError:
+    except OutputError:
         raise
     except (TypeError, ValueError, flax.errors.FlaxError) as problem:
         raise InputError(
