@@ -73,7 +73,7 @@ def test_products_of_a_wide_network_need_little_memory() -> None:
     assert largest <= max(t.size, n * 256) < n * t.size
 
 
-@pytest.mark.parametrize("wrt", ["layers/0", ["layers/0/kernel", ("layers", 2, "bias")]])
+@pytest.mark.parametrize("wrt", ["layers/0", ["layers/0/kernel", ("layers", 3, "bias")]])
 def test_chosen_parameters_of_a_factored_jacobian(wrt: Any) -> None:
     """Kernel or bias alone, by factors and without."""
     arch = lnk.mlp(hidden=1, norm="first", b_std=0.3)
