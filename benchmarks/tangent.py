@@ -272,7 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
     about: dict[str, Any] = {"quick": options.quick}
     checks: dict[str, bool] = {}
     if options.only != "spectrum":
-        sizes = (64, 200, 1) if options.quick else (512, 1000, 5)
+        sizes = (64, 200, 1) if options.quick else (512, 1000, 3)
         with source_of(options.former) as former:
             about["gram"], checks = grams(*sizes, former)
     if options.only != "gram":

@@ -73,7 +73,7 @@ def test_products_of_a_wide_network_need_little_memory() -> None:
     assert largest <= max(t.size, n * 256) < n * t.size
 
 
-@pytest.mark.parametrize("wrt", ["layers/0", ["layers/0/kernel", ("layers", 2, "bias")]])
+@pytest.mark.parametrize("wrt", ["layers/0", ["layers/0/kernel", ("layers", 3, "bias")]])
 def test_chosen_parameters_of_a_factored_jacobian(wrt: Any) -> None:
     """Kernel or bias alone, by factors and without."""
     arch = lnk.mlp(hidden=1, norm="first", b_std=0.3)
@@ -106,6 +106,9 @@ def test_another_state_of_the_same_module() -> None:
     t = lnk.tangent(network, nnx.state(other, nnx.Param))
     np.testing.assert_array_equal(t.gram(X), lnk.tangent(other).gram(X))
     fit = t.ridge(X, X[:, 0], 0.1)
+    state = nnx.state(other, nnx.Param)  # of variables, and more than is chosen below
+    np.testing.assert_array_equal(t.jvp(X, state), t.jvp(X, nnx.as_pure(state)))
+    assert np.abs(lnk.tangent(other, wrt="layers/0").jvp(X, state) - t.jvp(X, state)).max() > 0.1
     nnx.update(network, fit.params)
     np.testing.assert_allclose(
         flat(nnx.state(network, nnx.Param)) - flat(t.params), flat(fit.change), atol=1e-6
@@ -138,6 +141,16 @@ def of_roots() -> nnx.Module:
         (lambda: lnk.tangent(of_roots()).gram(X), "finite slopes, got nan or inf at input"),
         (lambda: lnk.tangent(of_roots()).ridge(X, X[:, 0]), "a network with finite outputs"),
         (lambda: T.vjp(X, np.ones(9)), r"c: expected one number for every .* shape \(9, 2\)"),
+        (lambda: T.jvp(X, jax.tree.map(lambda a: a * np.nan, PARAMS)), "v: expected finite"),
+        (lambda: lnk.tangent(lambda w, x: (x @ w).astype(int), np.ones(3)).gram(X), "dtype int"),
+        (lambda: lnk.tangent(lambda w, x: (x @ w, 1), np.ones(3)).gram(X), "got a tuple"),
+        (lambda: lnk.tangent(lambda w, x: (x @ w).sum(), np.ones(3)).gram(X), r"of shape \(\)"),
+        (lambda: lnk.tangent(of_roots(), {"a": 1}), "params: expected a state of the module"),
+        (
+            lambda: lnk.tangent(of_roots(), nnx.state(nnx.Linear(3, 1, rngs=nnx.Rngs(0)))),
+            "it has not",
+        ),
+        (lambda: lnk.tangent(of_roots()).linear({"a": 1}, X), "params: expected a tree like"),
         (lambda: T.gram(X, outputs="sum"), 'outputs: expected "mean" or "full"'),
         (lambda: T.blocks(X, by="block"), 'by: expected "layer" or "parameter"'),
         (lambda: jax.jit(T.gram)(X), r"outside of jax\.jit"),

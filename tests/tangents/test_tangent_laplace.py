@@ -148,6 +148,7 @@ def test_probabilities() -> None:
         (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, seed="a"), "seed: expected an integer"),
         (lambda: T.laplace(X, Y, "gaussian", 1.0, prior_mean=np.nan), "prior_mean: expected"),
         (lambda: T.laplace(X, Y, "gaussian", 1.0, 2, validation=X), "validation: expected a pair"),
+        (lambda: CONSTANT.laplace(X, LABELS, "categorical"), '"categorical" with one output'),
         (lambda: CONSTANT.laplace(X, X[:, 0], rank=2), "X: expected inputs at which the gradient"),
         (lambda: made("gaussian").probabilities(X2), 'likelihood: expected "categorical"'),
         (

@@ -90,6 +90,8 @@ def test_a_kernel_of_zeros() -> None:
     ):
         with pytest.raises(lnk.errors.InputError, match="a tangent kernel of zeros"):
             call()
+    with pytest.raises(lnk.errors.InputError, match="k: expected at most 0 of 1 rows"):
+        constant.spectrum(X[:1], method="lanczos")
 
 
 def test_anisotropy() -> None:

@@ -131,7 +131,8 @@ class Differential:
 
         Args:
             x: inputs, (n, d), or (n, ...) if the model takes such.
-            v: a direction in the chosen parameters, a tree like `params`.
+            v: a direction in the chosen parameters, a tree like `params`, or like all of the model's
+                parameters, of which the chosen ones count.
 
         >>> import jax.numpy as jnp, lnkernel as lnk
         >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([1.0, 2.0]))
@@ -139,7 +140,7 @@ class Differential:
         array([ 5., 12.], dtype=float32)
         """
         with self.open(("x", x)) as (function, (points,)):
-            direction = as_direction("v", v, function.params)
+            direction = as_direction("v", self.chosen(v), function.params)
             return one_or_all(products.jvp(function, points, direction, self.batch_size))
 
     def vjp(self, x: Inputs, c: PerInput) -> Tree:

@@ -51,9 +51,9 @@ def spectrum_of(
     most = rows if method == "dense" else rows - 1
     some = most if method == "dense" else min(SOME, most)
     wanted = some if k is None else positive_integer("k", k)
-    if wanted > most:
+    if not 1 <= wanted <= most:
         raise InputError(
-            "k", f"at most {most} of {rows} rows", repr(k), 'All of them takes method="dense"'
+            "k", f"at most {most} of {rows} rows", f"{wanted}", 'All of them takes method="dense"'
         )
     if method == "dense":
         return _dense(tangent, points, wanted, outputs, each)

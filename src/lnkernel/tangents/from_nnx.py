@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
-from lnkernel.errors import TrainingModeError
+from lnkernel.errors import InputError, TrainingModeError
 from lnkernel.tangents.function import Function
 from lnkernel.tangents.model import Model, Tree, cast, refuse_infinite, refuse_integers
 from lnkernel.tangents.selection import Path, Wrt, choose, refuse_nothing, spell
@@ -52,6 +53,8 @@ def _what_training_changes(network: nnx.Module) -> dict[Path, Any]:
 
 def read_nnx(model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, name: str) -> Model:
     """A module with its own variables, or with those that `params`, a state of it, has."""
+    if params is not None:
+        _check_state(model, params)
     graph, *states = nnx.split(model, _as_filter(wrt), ...)
     chosen, rest = (cast(_replace(nnx.as_pure(state), params), dtype) for state in states)
     flat = nnx.to_flat_state(chosen)
@@ -59,10 +62,12 @@ def read_nnx(model: nnx.Module, params: Any, wrt: Wrt, dtype: DTypeLike | None, 
     known = [path for path, _ in nnx.to_flat_state(nnx.state(model, nnx.Param))]
     refuse_nothing(paths, known, name, wrt)
     refuse_integers(paths, [leaf for _, leaf in flat])
-    refuse_infinite(paths, [leaf for _, leaf in flat])
+    refuse_infinite(paths, [leaf for _, leaf in flat], name)
     function = Function(NNXApply(graph), chosen, rest, 0)
 
     def only_chosen(state: Tree) -> Tree:
+        if not isinstance(state, nnx.State):
+            return state  # whoever takes it says what is wrong with it
         known = dict(nnx.to_flat_state(nnx.as_pure(state)))
         return nnx.from_flat_state({path: known[path] for path in paths if path in known})
 
@@ -83,6 +88,23 @@ def _is_of_flax(wrt: Wrt) -> bool:
         return any(map(_is_of_flax, wrt))
     kind = type(wrt).__module__.startswith("flax.")
     return kind or isinstance(wrt, type | bool) or wrt is ...
+
+
+def _check_state(model: nnx.Module, params: Any) -> None:
+    """Whether `params` is a state of this module, or of a part of it."""
+    expected, remedy = "a state of the module", "Write e.g. nnx.state(model, nnx.Param)"
+    if not isinstance(params, nnx.State):
+        raise InputError("params", expected, f"a {type(params).__name__}", remedy)
+    shapes = [
+        {path: np.shape(leaf) for path, leaf in nnx.to_flat_state(nnx.as_pure(state))}
+        for state in (nnx.state(model), params)
+    ]
+    for path, shape in shapes[1].items():
+        known = shapes[0].get(path)
+        if shape != known:
+            there = "which it has not" if known is None else f"where it has shape {known}"
+            got = f"{spell(path)} of shape {shape}, {there}"
+            raise InputError("params", expected, got, remedy)
 
 
 def _replace(state: Tree, params: Any) -> Tree:

@@ -23,9 +23,9 @@ from lnkernel.tangents.selection import Choice, Path, Wrt, choose, refuse_nothin
 class TreeApply:
     """f(params, x), whose parameters come as two trees: the chosen ones, and all others."""
 
-    f: Callable[[Tree, Array], Array]
+    f: Callable[[Tree, Array], Any]
 
-    def __call__(self, params: Tree, rest: Tree, x: Array) -> Array:
+    def __call__(self, params: Tree, rest: Tree, x: Array) -> Any:  # whatever users return
         return self.f(join(params, rest), x)
 
 
@@ -100,7 +100,7 @@ def _read(
     found = [path[above:] for path, here in zip(paths, is_chosen, strict=True) if here]
     refuse_nothing(found, (path[above:] for path in paths), name, wrt)
     refuse_integers(found, [one for one in chosen if one is not None])
-    refuse_infinite(found, [one for one in chosen if one is not None])
+    refuse_infinite(found, [one for one in chosen if one is not None], name)
     rest = tree.unflatten(others)
     function = Function(TreeApply(f), tree.unflatten(chosen), rest, 0)
 

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from lnkernel.errors import InputError
+
 Apply = Callable[[Any, Any, Array], Array]  # (chosen, others, inputs (1, ...)) -> outputs
 
 
@@ -31,7 +33,7 @@ class Function:
 
     def __call__(self, params: Any, x: Float[Array, ...]) -> Float[Array, " outputs"]:
         """f(x) of one input, as a vector: (outputs,)."""
-        return jnp.ravel(self.apply(params, self.rest, x[None]))
+        return jnp.ravel(_one_real_array(self.apply(params, self.rest, x[None])))
 
     def on(self, params: Any, x: Float[Array, "n ..."]) -> Float[Array, "n outputs"]:
         """f of each of the inputs on its own: (n, outputs)."""
@@ -41,6 +43,23 @@ class Function:
         """The derivatives at every input, in one piece for every parameter."""
         leaves = jax.tree.leaves(jax.vmap(jax.jacrev(self), (None, 0))(self.params, x))
         return [Piece(leaf, None) for leaf in leaves]
+
+
+class OutputError(InputError):
+    """What a network returns is nothing that can be differentiated."""
+
+
+def _one_real_array(made: Any) -> Any:
+    """What the network returned, if it is something that has derivatives in the parameters."""
+    kind = getattr(made, "dtype", None)
+    if kind is None or not jnp.issubdtype(kind, jnp.floating):
+        raise OutputError(
+            "model",
+            "a network whose output is one array of real floating-point numbers",
+            f"a {type(made).__name__}" if kind is None else f"an array of dtype {kind}",
+            "Give a function f(params, x) that returns the outputs to be differentiated",
+        )
+    return made
 
 
 class Piece(NamedTuple):

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from lnkernel.check import as_points
 from lnkernel.errors import InputError, TrainingModeError
-from lnkernel.tangents.function import Function, are_alike, evaluate
+from lnkernel.tangents.function import Function, OutputError, are_alike, evaluate
 from lnkernel.types import Inputs
 
 
@@ -45,12 +45,15 @@ def count_outputs(function: Function, name: str, x: np.ndarray) -> int:
         made = evaluate.eval_shape(function, x[:1])
     except TrainingModeError as problem:  # once more, without what JAX adds about its own frames
         raise TrainingModeError(problem.model, problem.changed, problem.remedy) from None
+    except OutputError:
+        raise
     except (TypeError, ValueError, flax.errors.FlaxError) as problem:
         raise InputError(
             name,
             "inputs that the network accepts",
             f"shape {x.shape}, at which it raises {type(problem).__name__}: {problem}",
-            "Give the points the dimension that the network was built for",
+            "Give the points the dimension that the network was built for; tokens go into a function "
+            "f(params, x) that makes integers of them by x.astype(int)",
         ) from problem
     return int(made.shape[1])
 
@@ -90,6 +93,8 @@ def as_direction(name: str, v: Any, params: Any) -> Any:
             f"{shapes[:half]}",
             "Make it by jax.tree.map from the tangent's `params`",
         )
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(v)):
+        raise InputError(name, "finite numbers", "nan or inf", "Look for where it comes from")
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), v, params)
 
 
@@ -116,7 +121,15 @@ def check_each_on_its_own(
     """
     some = x[:: max(1, len(x) - 1)][:2]
     alone = demand_finite(np.asarray(evaluate(function, some), np.float64), "outputs")
-    together = np.asarray(joint(some), np.float64).reshape(alone.shape)
+    made = np.asarray(joint(some), np.float64)
+    if made.size != alone.size or made.shape[:1] != (len(some),):
+        raise InputError(
+            "model",
+            f"a function that has outputs (n,) or (n, k) for n inputs, here {alone.shape}",
+            f"outputs of shape {made.shape}",
+            "Return one row for each input, not a sum or a mean over them",
+        )
+    together = made.reshape(alone.shape)
     scale = np.abs(alone).max() + np.abs(together).max()
     if np.abs(alone - together).max() > np.sqrt(jnp.finfo(x.dtype).eps) * scale:
         raise TrainingModeError(

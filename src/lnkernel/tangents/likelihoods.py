@@ -79,6 +79,13 @@ class Categorical(Likelihood):
     """y is a class, with probabilities softmax(f)."""
 
     def as_targets(self, y: Any, n: int, outputs: int) -> Integer[np.ndarray, " n"]:
+        if outputs < 2:
+            raise InputError(
+                "likelihood",
+                '"gaussian", or a network with an output for every class',
+                '"categorical" with one output',
+                "Two classes have two outputs, of which one may be 0",
+            )
         given = np.asarray(y)
         known = given.dtype.kind in "iu" and given.shape == (n,)
         if not known or given.min() < 0 or given.max() >= outputs:

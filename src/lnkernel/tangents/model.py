@@ -39,12 +39,12 @@ def cast(tree: Tree, dtype: DTypeLike | None) -> Tree:
     return tree if dtype is None else jax.tree.map(one, tree)
 
 
-def refuse_infinite(paths: Sequence[Path], leaves: Sequence[Any]) -> None:
+def refuse_infinite(paths: Sequence[Path], leaves: Sequence[Any], name: str) -> None:
     """Nothing finite comes from parameters that are not."""
     for path, leaf in zip(paths, leaves, strict=True):
         if not is_traced(leaf) and not bool(jnp.isfinite(leaf).all()):
             raise InputError(
-                "model",
+                name,
                 "finite parameters",
                 f"nan or inf in {spell(path)}",
                 "Training that diverged leaves such: take an earlier state, or a smaller rate",

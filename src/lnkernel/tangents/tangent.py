@@ -134,17 +134,17 @@ class Tangent(Differential):
         """
         return ridge_of(self, X, y, strength)
 
-    def at(self, X: Inputs, y: Targets, time: float, strength: Number = 0.0) -> FineTuned:
-        r"""The linearized model after gradient flow for a time: `ridge(X, y, strength).at(time)`.
+    def at(self, X: Inputs, y: Targets, t: float, strength: Number = 0.0) -> FineTuned:
+        r"""The linearized model after gradient flow for a time t: `ridge(X, y, strength).at(t)`.
 
         For several times, ask the `ridge` for each: it computes the kernel once.
 
         >>> import math, jax.numpy as jnp, lnkernel as lnk
         >>> t = lnk.tangent(lambda w, x: x @ w, jnp.array([0.0, 0.0]))
-        >>> t.at([[1.0, 0.0]], [2.0], time=math.log(2)).mean([[1.0, 0.0]])    # 2 (1 - exp(-time))
+        >>> t.at([[1.0, 0.0]], [2.0], t=math.log(2)).mean([[1.0, 0.0]])       # 2 (1 - exp(-t))
         array([1.])
         """
-        return self.ridge(X, y, strength).at(time)
+        return self.ridge(X, y, strength).at(t)
 
     def after(
         self,
