@@ -20,6 +20,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.elementary import total
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import features
@@ -65,9 +66,17 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
     if found is None:
         return None
     (size, share, rest), factors = found[0].at(r)
+    factors = _normalise(factors)
     if _vanishes(layer):
         return Image(size * r, share, rest, factors)
     return Image(size, share, rest * r, factors)
+
+
+def _normalise(factors: Factors) -> Factors:
+    """Those of unit vectors: the polynomials that they come from round, for all pairs of an input alike."""
+    squares = [f * f for orders in factors for order in orders for f in order]
+    norm = np.sqrt(total(squares))
+    return Factors(*(tuple(tuple(f / norm for f in order) for order in o) for o in factors))
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
