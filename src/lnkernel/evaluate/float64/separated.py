@@ -27,6 +27,8 @@ from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
 from lnkernel.evaluate.float64.separable import Factors, Table, sum_products, table_of
 
+FEW = 4  # lengths
+
 
 class Image(NamedTuple):
     """What an activation makes of one input."""
@@ -67,9 +69,12 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
         return None
     (size, share, rest), factors = found[0].at(r)
     factors = _normalise(factors)
-    if _vanishes(layer):
-        return Image(size * r, share, rest, factors)
-    return Image(size, share, rest * r, factors)
+    size = size * r if _vanishes(layer) else size
+    lengths, place = np.unique(r, return_inverse=True)
+    if len(lengths) <= FEW:  # as behind a norm: an error of the size would be that of all pairs
+        exact = np.array([features(layer, length, terms).size for length in lengths])
+        size = exact[place].reshape(r.shape)
+    return Image(size, share, rest if _vanishes(layer) else rest * r, factors)
 
 
 def _normalise(factors: Factors) -> Factors:
