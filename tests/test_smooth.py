@@ -23,6 +23,7 @@ from lnkernel.evaluate.float64 import expansion
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import features
 from lnkernel.evaluate.float64.moments import moments_of
+from lnkernel.gram import eager
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(150, 3))
@@ -346,6 +347,17 @@ def test_the_length_behind_a_layernorm_in_a_program() -> None:
         with jax.enable_x64(True):
             found = float(squares(jnp.float64(r)))
         assert abs(found / exact - 1) < 1e-15
+
+
+def test_a_zero_vector_costs_no_digits_behind_a_layernorm() -> None:
+    """With one among the points, lengths behind a LayerNorm are not known to be equal before any number is."""
+    arch = cases.smooth()["tanh LN first"].arch
+    points = np.concatenate([[X[0], X[0] + 0.1 * X[1], np.zeros(3)], X[2:62]])
+    usual = lnk.kernels(arch)(points[:12])
+    with eager.without_numpy():
+        quick = lnk.kernels(arch)(points)
+    for one, other in zip(usual, quick, strict=True):
+        assert distance(other[:12, :12], one, np.diag(one)) < 1.6e-15
 
 
 # ---------------------------------------------------------------- the constant C

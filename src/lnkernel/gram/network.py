@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lnkernel.arch import Node
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import (
     needs_compiler,
     needs_difference,
@@ -58,4 +59,5 @@ def needs_of(arch: Node) -> Needs:
 
 def _count_closed_forms(arch: Node) -> int:
     num = Float64()
-    return sum(form_of(layer, num) is not None for _, layer, _ in rows_of(arch))
+    layers = [layer for _, layer, _ in rows_of(arch) if isinstance(layer, Elementwise)]
+    return sum(form_of(layer, num) is not None for layer in layers)

@@ -136,7 +136,7 @@ def _own(form: Form, cov: Covariance, num: Float64) -> tuple[Own, Own] | None:
     return first, second
 
 
-def _calibrate(num: Float64, growth: Precise, bare: Array) -> tuple[Array, Array | None]:
+def _calibrate(num: Float64, growth: Precise, bare: Array) -> tuple[Array, Array | Precise | None]:
     """sqrt(growth/bare); and half of what the rounded product of two of them with `bare` lacks, relatively, where
     there is time for it. By NumPy that is `Precise`, and so are then the slope and Θ, whose roundings in equal layers
     would lean the same way."""

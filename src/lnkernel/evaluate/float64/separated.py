@@ -20,11 +20,14 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.elementary import total
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
 from lnkernel.evaluate.float64.separable import Factors, Table, sum_products, table_of
+
+FEW = 4  # lengths
 
 
 class Image(NamedTuple):
@@ -65,9 +68,20 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
     if found is None:
         return None
     (size, share, rest), factors = found[0].at(r)
-    if _vanishes(layer):
-        return Image(size * r, share, rest, factors)
-    return Image(size, share, rest * r, factors)
+    factors = _normalise(factors)
+    size = size * r if _vanishes(layer) else size
+    lengths, place = np.unique(r, return_inverse=True)
+    if len(lengths) <= FEW:  # as behind a norm: an error of the size would be that of all pairs
+        exact = np.array([features(layer, length, terms).size for length in lengths])
+        size = exact[place].reshape(r.shape)
+    return Image(size, share, rest if _vanishes(layer) else rest * r, factors)
+
+
+def _normalise(factors: Factors) -> Factors:
+    """Those of unit vectors: the polynomials that they come from round, for all pairs of an input alike."""
+    squares = [f * f for orders in factors for order in orders for f in order]
+    norm = np.sqrt(total(squares))
+    return Factors(*(tuple(tuple(f / norm for f in order) for order in o) for o in factors))
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
