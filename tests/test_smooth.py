@@ -200,7 +200,9 @@ def test_every_length_behind_a_layernorm() -> None:
             id="sin, LN, tanh",
         ),
         pytest.param(
-            lambda W_std: lnk.serial(lnk.Dense(8, W_std, 0.3), lnk.Tanh(), D), 1.1, id="tanh"
+            lambda eps: lnk.serial(D, lnk.LayerNorm(eps), lnk.Tanh(), D),
+            0.3,
+            id="LN with eps, tanh",
         ),
     ],
 )
