@@ -12,7 +12,7 @@ from lnkernel.arch.facts import (
     needs_sharp_lengths,
     reads_centred_input,
 )
-from lnkernel.evaluate.float64.deep import has_loop
+from lnkernel.evaluate.float64.deep import Source, has_loop
 
 
 class Needs(NamedTuple):
@@ -31,6 +31,7 @@ class Network(NamedTuple):
 
     arch: Node
     needs: Needs
+    source: Source | None = None  # of its hyperparameters, where they come as one array
 
 
 def network(arch: Node) -> Network:

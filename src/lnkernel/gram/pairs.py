@@ -79,7 +79,7 @@ def through(
         kernels = rule(net.arch, start, eager).kernels(eager)
     else:
         num = Float64(*settings)
-        kernels = run(net.arch, start, num).kernels(num)
+        kernels = run(net.arch, start, num, net.source).kernels(num)
     return Kernels(*map(plain, kernels))
 
 
