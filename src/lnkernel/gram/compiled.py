@@ -30,7 +30,7 @@ _lock = Lock()
 def compiled(
     function: Callable[..., Any],
     *fixed: Hashable,
-    options: dict[str, Any] | None = WHOLE_REGISTERS,  # noqa: B006
+    options: dict[str, Any] | None = WHOLE_REGISTERS,
 ) -> Callable[..., Any]:
     """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
     as long as it is kept."""
@@ -45,8 +45,8 @@ def compiled(
 
 
 def call_compiled(function: Callable[..., Any], *fixed: Hashable, arguments: Sequence[Any]) -> Any:
-    """The value of a compiled function, also inside a user's own transformation. There it has no options of its own: JAX
-    takes them from the outermost program alone, and refuses others."""
+    """The value of a compiled function, also inside a user's own transformation. There it has no options of its own:
+    JAX takes them from the outermost program alone, and refuses others."""
     inside = is_traced(arguments) or inside_jit()
     return compiled(function, *fixed, options=None if inside else EMITTED_SOON)(*arguments)
 

@@ -1,8 +1,9 @@
 """Functions of numbers that belong to pairs, and their derivatives: of each pair by its own numbers alone.
 
-A kernel of a pair depends on the inputs through few numbers: two lengths, their difference and an angle. Its derivatives
-by these are taken forwards, all in one pass, and they are all that a gradient has to keep. JAX's own backward pass would
-keep, and compile, hundreds of numbers for each pair. The same holds for the derivatives' own derivatives.
+A kernel of a pair depends on the inputs through few numbers: two lengths, their difference and an angle. Its
+derivatives by these are taken forwards, all in one pass, and they are all that a gradient has to keep. JAX's own
+backward pass would keep, and compile, hundreds of numbers for each pair. The same holds for the derivatives' own
+derivatives.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ MOST = 16  # directions: with more of them a backward pass takes less time
 
 
 class PairFunction(Protocol):
-    """From arrays that have one number for every pair, or are broadcast to that, to values of which the pairs are the last
-    axes. Equal ones are one program."""
+    """From arrays that have one number for every pair, or are broadcast to that, to values of which the pairs are the
+    last axes. Equal ones are one program."""
 
     def __call__(self, *numbers: Array) -> Values: ...
 
@@ -76,7 +77,7 @@ class _WithPartials:
         some = tuple(numbers[k] for k in self.moved)
 
         def along(direction: Array) -> tuple[Values, Values]:
-            steps = tuple(jnp.full_like(number, step) for number, step in zip(some, direction))
+            steps = tuple(jnp.full_like(number, direction[k]) for k, number in enumerate(some))
             made: tuple[Values, Values] = jax.jvp(of_moved, some, steps)
             return made
 

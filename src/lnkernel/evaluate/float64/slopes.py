@@ -23,14 +23,14 @@ class Slopes(NamedTuple):
     """What a change of the first (n, d) and of the second inputs (m, d) makes of the numbers of their pairs."""
 
     angle: tuple[Array, Array]  # ∂w by either, (n, m, d) each
-    square: tuple[Array, Array]  # ∂ of the mean square, as `geometry.prepare` holds it, (n, d) and (m, d)
+    square: tuple[
+        Array, Array
+    ]  # ∂ of the mean square, as `geometry.prepare` holds it, (n, d) and (m, d)
     length: tuple[Array, Array]  # ∂|x|, (n, d) and (m, d)
     difference: tuple[Array, Array]  # ∂e by either length, (n, m) each
 
 
-def slopes(
-    one: Inputs, two: Inputs, w: Array, z: Array, centre: bool, with_range: bool
-) -> Slopes:
+def slopes(one: Inputs, two: Inputs, w: Array, z: Array, centre: bool, with_range: bool) -> Slopes:
     """The derivatives of all pairs, whose angles are known already. A zero vector has none."""
     xp = namespace.of(one.unit, two.unit)
     rest, _ = project(one.scaled[:, None], two.scaled[None, :], xp.ones((1, 1)), centre)
