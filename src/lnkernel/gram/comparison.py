@@ -125,7 +125,9 @@ def _contract(
     """What the steps make of w, of both squares and of e."""
     rest = iter(steps)
     dx, dx2 = (next(rest) if moves else None for moves in moved)
-    dw, de, dq = 0.0, 0.0, [0.0, 0.0]
+    dw: Any = 0.0
+    de: Any = 0.0
+    dq: list[Any] = [0.0, 0.0]
     for side, (step, axis) in enumerate(((dx, 1), (dx2, 0))):
         if step is not None:
             dw = dw + (found.angle[side] * jnp.expand_dims(step, axis)).sum(axis=-1)

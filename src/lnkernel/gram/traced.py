@@ -87,7 +87,7 @@ def _run(
 
 def _prepare(needs: Needs, behind_bias: bool, x: Array) -> pairs.Points:
     """Of each point what `pairs.diagonal` reads."""
-    points = pairs.prepare(Network(None, needs), off_zero(x) if behind_bias else x)
+    points = pairs.prepare(needs, off_zero(x) if behind_bias else x)
 
     def without_vectors(inputs: Any) -> Any:
         return inputs and inputs._replace(scaled=None, exponent=None, unit=None, spread=None)

@@ -228,14 +228,17 @@ def _expit(v: Array) -> Array:
 
 def _of_library(name: str, u: Array) -> Array:
     """A special function of JAX's or of NumPy's numbers. SciPy takes a while to import, so few go through Python's."""
+    made: Any
     if namespace.of(u) is not np:
-        made: Array = getattr(jax.scipy.special, name)(u)
-        return made
-    if np.size(u) <= FEW:
-        return np.asarray(np.frompyfunc(getattr(math, name), 1, 1)(u), np.float64)
-    from scipy import special
+        made = getattr(jax.scipy.special, name)(u)
+    elif np.size(u) <= FEW:
+        made = np.asarray(np.frompyfunc(getattr(math, name), 1, 1)(u), np.float64)
+    else:
+        from scipy import special
 
-    return np.asarray(getattr(special, name)(u))
+        made = getattr(special, name)(u)
+    value: Array = made
+    return value
 
 
 def _width(beta: Any) -> Any:
