@@ -2,7 +2,8 @@
 
     python notebooks/execute.py [NOTEBOOK ...]
 
-All of this folder by default. Nothing is kept that differs from run to run or from machine to machine,
+All of this folder by default. Compiled programs are kept from run to run, in the folder of `lnk.store_programs()`.
+Nothing is kept in a notebook that differs from run to run or from machine to machine,
 so that a notebook which says the same is the same file.
 """
 
@@ -11,11 +12,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+import jax
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+
+import lnkernel as lnk
 
 FOLDER = Path(__file__).parent
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -24,6 +29,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+FOLDER_OF_PROGRAMS = "JAX_COMPILATION_CACHE_DIR"  # which JAX reads when it is imported
+LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 MAY_SPEAK = "stderr"  # tag of a cell that is meant to write to the standard error
 
 
@@ -63,7 +70,18 @@ def complaints(notebook: NotebookNode) -> list[str]:
     ]
 
 
+def store_programs() -> None:
+    """Let the notebooks' kernels keep what they compile, as `lnk.store_programs()` does, unless the user said where."""
+    if FOLDER_OF_PROGRAMS in os.environ:
+        return
+    with suppress(OSError):  # a machine without a home: everything works, but has to be compiled
+        os.environ[FOLDER_OF_PROGRAMS] = str(lnk.store_programs())
+        least = jax.config.values[LEAST_SECONDS.lower()]
+        os.environ[LEAST_SECONDS] = str(least)
+
+
 def main(paths: list[Path]) -> int:
+    store_programs()
     failed = 0
     for path in paths:
         notebook = executed(path)

@@ -397,3 +397,10 @@ def test_a_wrong_derivative_would_be_noticed() -> None:
     slopes = gradient(serial(dense()), X, Y)
     assert np.abs(slopes - 1.5**2 * Y / 3).max() < 1e-15
     assert math.isclose(float(scales(serial(dense()), X, X)[0]), 1.5**2 * X @ X / 3 + 0.125**2)
+
+
+def test_the_transposed_map_can_be_compiled() -> None:
+    """What a gradient of plain numbers leaves behind has no compiler options, which JAX would refuse inside `jit`."""
+    theta, x = lnk.ntk(lnk.mlp(hidden=1)), np.array([[1.0, 2.0], [0.5, -1.0]])
+    _, back = jax.vjp(lambda v: theta(v)[0, 1], x)
+    np.testing.assert_array_equal(jax.jit(back)(1.0)[0], back(1.0)[0])

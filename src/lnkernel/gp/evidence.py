@@ -94,8 +94,8 @@ def _slopes(
     structure: Structure, which: str, numbers: Array, rows: Array, columns: Array, weights: Array
 ) -> Array:
     def total(values: Array) -> Array:
-        kernels = traced.matrix(assemble(structure, list(values)), rows, columns)
-        made: Array = (weights * getattr(kernels, which)).sum()
+        (kernel,) = traced.matrix(assemble(structure, list(values)), rows, columns, (which,))
+        made: Array = (weights * kernel).sum()
         return made
 
     return jax.grad(total)(numbers)

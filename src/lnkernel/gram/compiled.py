@@ -7,7 +7,7 @@ over architectures that kept them all would be killed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -15,8 +15,11 @@ from typing import Any
 import jax
 
 from lnkernel.errors import InputError
+from lnkernel.precision import inside_jit, is_traced
 
 USUAL = 64
+# XLA's newer way to emit loops takes three times as long to compile; the older one makes the same loops.
+EMITTED_SOON = {"xla_cpu_use_fusion_emitters": False}
 # XLA uses half of a register of 512 bits unless told. Processors with shorter ones use what they have.
 WHOLE_REGISTERS = {"xla_cpu_prefer_vector_width": 512}
 _most = USUAL
@@ -25,13 +28,13 @@ _lock = Lock()
 
 
 def compiled(
-    function: Callable[..., Any], *fixed: Hashable, inside: bool = False
+    function: Callable[..., Any],
+    *fixed: Hashable,
+    options: dict[str, Any] | None = WHOLE_REGISTERS,
 ) -> Callable[..., Any]:
     """`function` with these first arguments, compiled for each shape of the others. The same one for equal arguments,
-    as long as it is kept. What may be called `inside` a user's own `jax.jit` has no options of its own: JAX takes them
-    from the outermost program alone, and refuses others."""
-    key = (function, *fixed)
-    options = None if inside else WHOLE_REGISTERS
+    as long as it is kept."""
+    key = (function, *fixed, None if options is None else tuple(options))
     with _lock:
         found = _kept.get(key)
         if found is None:
@@ -39,6 +42,13 @@ def compiled(
         _kept.move_to_end(key)
         _drop_oldest()
     return found
+
+
+def call_compiled(function: Callable[..., Any], *fixed: Hashable, arguments: Sequence[Any]) -> Any:
+    """The value of a compiled function, also inside a user's own transformation. There it has no options of its own:
+    JAX takes them from the outermost program alone, and refuses others."""
+    inside = is_traced(arguments) or inside_jit()
+    return compiled(function, *fixed, options=None if inside else EMITTED_SOON)(*arguments)
 
 
 def keep_programs(most: int = USUAL) -> None:

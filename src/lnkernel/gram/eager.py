@@ -48,7 +48,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n = len(x)
     with np.errstate(all="ignore"):
-        points = pairs.prepare(network_of(program), np.asarray(x))
+        points = pairs.prepare(program.needs, np.asarray(x))
         ends = diagonal_of(program, points)
         rough, delicate = _quickly(program, points, points)
         out = tuple(0.5 * (matrix + matrix.T) for matrix in rough)
@@ -65,7 +65,7 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     net = network_of(program)
     with np.errstate(all="ignore"):
-        one, two = (pairs.prepare(net, np.asarray(some)) for some in (x, x2))
+        one, two = (pairs.prepare(net.needs, np.asarray(some)) for some in (x, x2))
         ends, ends2 = (diagonal_of(program, some) for some in (one, two))
         out, delicate = _quickly(program, one, two)
         rows, columns = np.nonzero(delicate)
@@ -77,7 +77,7 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
 def diagonal(program: Program, x: Array) -> Out:
     """The kernels of every point with itself, however many points there are."""
     with np.errstate(all="ignore"):
-        return diagonal_of(program, pairs.prepare(network_of(program), np.asarray(x)))
+        return diagonal_of(program, pairs.prepare(program.needs, np.asarray(x)))
 
 
 def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Out, np.ndarray]:

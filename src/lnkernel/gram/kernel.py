@@ -48,7 +48,7 @@ class _OfPoints:
             points = as_traced_points("x", x)
             points2 = points if x2 is None else as_traced_points("x2", x2)
             self._check(points, points2)
-            return self._select(traced.matrix(self.arch, points, points2))
+            return traced.matrix(self.arch, points, points2, self.which)
         with jax.enable_x64(True):
             points = as_points("x", x)
             points2 = points if x2 is None or x2 is x else as_points("x2", x2)
@@ -112,7 +112,7 @@ class _OfPoints:
             demand_x64()
             points = as_traced_points("x", x)
             self._check(points, points)
-            return self._select(traced.diagonal(self.arch, points))
+            return traced.diagonal(self.arch, points, self.which)
         with jax.enable_x64(True):
             points = as_points("x", x)
             self._check(points, points)
@@ -160,9 +160,6 @@ class _OfPoints:
         check_dimensions(x, x2)
         if self._centres_input:
             check_centred(x)
-
-    def _select(self, kernels: Kernels) -> tuple[Array, ...]:
-        return tuple(getattr(kernels, name) for name in self.which)
 
 
 class Kernel(_OfPoints):

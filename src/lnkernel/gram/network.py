@@ -16,7 +16,7 @@ from lnkernel.arch.facts import (
 from lnkernel.arch.flow import rows_of
 from lnkernel.calculus.forms import form_of
 from lnkernel.evaluate.float64.arithmetic import Float64
-from lnkernel.evaluate.float64.deep import has_loop
+from lnkernel.evaluate.float64.deep import Source, has_loop
 from lnkernel.evaluate.float64.gaps import delicate_angle
 
 
@@ -37,6 +37,7 @@ class Network(NamedTuple):
 
     arch: Node
     needs: Needs
+    source: Source | None = None  # of its hyperparameters, where they come as one array
 
 
 def network(arch: Node) -> Network:

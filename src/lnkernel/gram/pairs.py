@@ -16,7 +16,7 @@ from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
 from lnkernel.evaluate.float64.per_input import Complete, Recalling, Record, Remembering
 from lnkernel.evaluate.float64.precise import plain
-from lnkernel.gram.network import Network
+from lnkernel.gram.network import Needs, Network
 from lnkernel.types import Array
 
 
@@ -27,9 +27,9 @@ class Points(NamedTuple):
     centred: Any  # the same, or None
 
 
-def prepare(net: Network, x: Array) -> Points:
-    """The points as the network needs them."""
-    with_range, reads_centred = net.needs.range, net.needs.centred_input
+def prepare(needs: Needs, x: Array) -> Points:
+    """The points as a network with these needs takes them."""
+    with_range, reads_centred = needs.range, needs.centred_input
     centred = geometry.prepare(x, True, with_range) if reads_centred else None
     return Points(geometry.prepare(x, False, with_range), centred)
 
@@ -79,7 +79,7 @@ def through(
         kernels = rule(net.arch, start, eager).kernels(eager)
     else:
         num = Float64(*settings)
-        kernels = run(net.arch, start, num).kernels(num)
+        kernels = run(net.arch, start, num, net.source).kernels(num)
     return Kernels(*map(plain, kernels))
 
 

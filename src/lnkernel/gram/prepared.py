@@ -41,7 +41,7 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
     """The points x (n, d), for these sides of the pairs; the last one fills up the last block."""
     net, n = network_of(program), len(x)
     with np.errstate(all="ignore"):
-        points = pairs.prepare(net, np.asarray(x))
+        points = pairs.prepare(net.needs, np.asarray(x))
         index = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
         blocks = pairs.blocks(net, points, index)
         units, rest = pairs.units(blocks), pairs.without_units(blocks)

@@ -8,8 +8,9 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.calculus.state import Kernels
+from lnkernel.evaluate.float64.deep import Source
 from lnkernel.gram.network import Needs, Network, needs_of
-from lnkernel.gram.structure import Structure, assemble, dissect
+from lnkernel.gram.structure import Structure, assemble, dissect, places
 from lnkernel.types import Array
 
 
@@ -46,6 +47,12 @@ def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) ->
 def select(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:
     """The kernels that are wanted, in this order."""
     return tuple(getattr(kernels, name) for name in which)
+
+
+def network_from(structure: Structure, needs: Needs, varying: Array) -> Network:
+    """The network inside of a program, where its hyperparameters come as one array."""
+    source = Source(places(structure), varying) if needs.loop else None
+    return Network(assemble(structure, varying), needs, source)
 
 
 def network_of(program: Program) -> Network:

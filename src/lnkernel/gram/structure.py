@@ -35,3 +35,8 @@ def assemble(structure: Structure, varying: Any) -> Any:
     return jax.tree.unflatten(
         structure.tree, [0.0 if zero else next(rest) for zero in structure.zeros]
     )
+
+
+def places(structure: Structure) -> Any:
+    """The architecture with the place of each hyperparameter in the array of those that vary, in its stead."""
+    return assemble(structure, range(structure.zeros.count(False)))

@@ -28,11 +28,11 @@ from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.by_angle import by_angle
 from lnkernel.gram.compiled import compiled
-from lnkernel.gram.network import Needs, Network
+from lnkernel.gram.network import Needs
 from lnkernel.gram.packed import Packed, pack, unpack
 from lnkernel.gram.prepared import Prepared, diagonal_of, prepare
-from lnkernel.gram.program import Program, select
-from lnkernel.gram.structure import Structure, assemble
+from lnkernel.gram.program import Program, network_from, select
+from lnkernel.gram.structure import Structure
 from lnkernel.types import Array
 
 Out = tuple[Array, ...]
@@ -227,7 +227,7 @@ def _batch(
     cosines: pairs.Points | None,
 ) -> Out:
     """A batch of tiles, (batch, size, size); NaN for delicate pairs."""
-    net = Network(assemble(structure, varying), needs)
+    net = network_from(structure, needs, varying)
 
     def tile(first: Packed, second: Packed, cosines: pairs.Points | None) -> Out:
         (one, record), (two, record2) = unpack(first), unpack(second)
@@ -300,7 +300,7 @@ def _careful(
     two: pairs.Points,
 ) -> Out:
     """Some pairs, with all care."""
-    net = Network(assemble(structure, varying), needs)
+    net = network_from(structure, needs, varying)
     values = select(pairs.careful(net, one, two, all_live), which)
     return tuple(jnp.broadcast_to(v, one.raw.live.shape) for v in values)
 

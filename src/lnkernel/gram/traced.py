@@ -7,63 +7,89 @@ and memory is a few matrices of the size of the result.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import starts_with_bias
-from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.state import Kernels
-from lnkernel.evaluate.float64 import geometry
 from lnkernel.gram import pairs
-from lnkernel.gram.compiled import compiled
-from lnkernel.gram.network import Network, network
+from lnkernel.gram.comparison import Compared, Comparing, compare, off_zero
+from lnkernel.gram.compiled import call_compiled
+from lnkernel.gram.network import Needs, Network, needs_of
+from lnkernel.gram.partials import Shape, Values, differentiate_by_pair
+from lnkernel.gram.program import select
 from lnkernel.gram.structure import Structure, assemble, dissect
 from lnkernel.types import Array
 
-SHORT = 1e-100
+Which = tuple[str, ...]
 
 
-def matrix(arch: Node, x: Array, x2: Array) -> Kernels:
-    """All pairs of x and x2, (n, m)."""
+def matrix(arch: Node, x: Array, x2: Array, which: Which) -> Values:
+    """These kernels of all pairs of x and x2, (n, m) each."""
+    needs, behind_bias = needs_of(arch), starts_with_bias(arch)
+    total = compare(Comparing(False, needs.range, behind_bias), x, x2)
+    centred = None
+    if needs.centred_input:
+        centred = compare(Comparing(True, needs.range, behind_bias), x, x2)
+    return _run(_OfPairs, arch, needs, which, (len(x), len(x2)), (total, centred))
+
+
+def diagonal(arch: Node, x: Array, which: Which) -> Values:
+    """These kernels of every point with itself, (n,) each."""
+    needs = needs_of(arch)
+    points = call_compiled(_prepare, needs, starts_with_bias(arch), arguments=(x,))
+    return _run(_OfPoints, arch, needs, which, (len(x),), points)
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """The kernels behind a network as a function of its hyperparameters and of what comes in, all in one list."""
+
+    structure: Structure
+    needs: Needs
+    which: Which
+    shape: Shape
+    form: Any  # of the list as a tree
+
+    def __call__(self, *numbers: Array) -> Values:
+        varying, inputs = jax.tree.unflatten(self.form, numbers)
+        net = Network(assemble(self.structure, varying), self.needs)
+        kernels = select(self.behind(net, inputs), self.which)
+        return tuple(jnp.broadcast_to(kernel, self.shape) for kernel in kernels)
+
+    def behind(self, net: Network, inputs: Any) -> Kernels:
+        raise NotImplementedError
+
+
+class _OfPairs(_Kernels):
+    def behind(self, net: Network, inputs: tuple[Compared, Compared | None]) -> Kernels:
+        total, centred = inputs
+        return pairs.through(net, total.covariance(), centred and centred.covariance())
+
+
+class _OfPoints(_Kernels):
+    def behind(self, net: Network, inputs: pairs.Points) -> Kernels:
+        return pairs.diagonal(net, inputs, all_live=False)
+
+
+def _run(
+    kind: type[_Kernels], arch: Node, needs: Needs, which: Which, shape: Shape, inputs: Any
+) -> Values:
     structure, varying = dissect(arch)
-    compute = compiled(_matrix, structure, inside=True)
-    made: Kernels = compute([jnp.asarray(v, jnp.float64) for v in varying], x, x2)
-    return made
+    hyperparameters = [jnp.asarray(v, jnp.float64) for v in varying]
+    numbers, form = jax.tree.flatten((hyperparameters, inputs))
+    return differentiate_by_pair(kind(structure, needs, which, shape, form), shape, *numbers)
 
 
-def diagonal(arch: Node, x: Array) -> Kernels:
-    """Every point with itself, (n,)."""
-    structure, varying = dissect(arch)
-    compute = compiled(_diagonal, structure, inside=True)
-    made: Kernels = compute([jnp.asarray(v, jnp.float64) for v in varying], x)
-    return made
+def _prepare(needs: Needs, behind_bias: bool, x: Array) -> pairs.Points:
+    """Of each point what `pairs.diagonal` reads."""
+    points = pairs.prepare(needs, off_zero(x) if behind_bias else x)
 
+    def without_vectors(inputs: Any) -> Any:
+        return inputs and inputs._replace(scaled=None, exponent=None, unit=None, spread=None)
 
-# Compiled as a whole: under jax.grad alone JAX would compile every single operation.
-def _matrix(structure: Structure, varying: list[Array], x: Array, x2: Array) -> Kernels:
-    net = network(assemble(structure, varying))
-    if starts_with_bias(net.arch):
-        x, x2 = _off_zero(x), _off_zero(x2)
-    total = _covariance(net, x, x2, False)
-    centred = _covariance(net, x, x2, True) if net.needs.centred_input else None
-    kernels = pairs.through(net, total, centred)
-    return Kernels(*(jnp.broadcast_to(k, (len(x), len(x2))) for k in kernels))
-
-
-def _diagonal(structure: Structure, varying: list[Array], x: Array) -> Kernels:
-    net = network(assemble(structure, varying))
-    x = _off_zero(x) if starts_with_bias(net.arch) else x
-    kernels = pairs.diagonal(net, pairs.prepare(net, x), all_live=False)
-    return Kernels(*(jnp.broadcast_to(k, len(x)) for k in kernels))
-
-
-def _covariance(net: Network, x: Array, x2: Array, centre: bool) -> Covariance:
-    one, two = (geometry.prepare(points, centre, net.needs.range) for points in (x, x2))
-    return geometry.careful_matrix(one, two, centre)
-
-
-def _off_zero(x: Array) -> Array:
-    """A zero vector has no direction, but behind a bias the kernel has a derivative there: it is
-    that of a vector so short that no digit of the kernel tells it from zero."""
-    dead = jnp.all(x == 0, axis=1, keepdims=True)
-    return x + jnp.where(dead, SHORT, 0.0)
+    return pairs.Points(*map(without_vectors, points))

@@ -29,13 +29,28 @@ SETTLING = 3  # blocks after which the form of the state no longer changes
 Layers = tuple[Node, ...]
 
 
-def run(arch: Node, state: State, num: Arithmetic) -> State:
+class Source(NamedTuple):
+    """Where hyperparameters come from, if they come as one array: a loop then reads them at their places. Five hundred
+    numbers, each cut out of the array to be put together again, would take longer to compile than all the rest."""
+
+    places: Node  # the architecture, with places in the array as its hyperparameters
+    numbers: Any
+
+
+def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None) -> State:
     """The state behind `arch`, as `rule` gives it."""
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    layers, done = _layers(arch), 0
     for blocks in _repetitions(layers):
+        start, done = done, done + sum(map(len, blocks))
         for number, block in enumerate(blocks):
             if number == SETTLING and len(blocks) >= FEWEST:
-                looped = _loop(blocks[number:], state, num)
+                from_source = None
+                if source is not None:
+                    size = len(block)
+                    rest = _layers(source.places)[start + number * size : done]
+                    ends = range(size, len(rest) + 1, size)
+                    from_source = [rest[end - size : end] for end in ends], source.numbers
+                looped = _loop(blocks[number:], state, num, from_source)
                 if looped is not None:
                     state = looped
                     break
@@ -45,8 +60,12 @@ def run(arch: Node, state: State, num: Arithmetic) -> State:
 
 def has_loop(arch: Node) -> bool:
     """Whether some of its blocks may become a loop."""
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
+    layers = _layers(arch)
     return any(len(blocks) >= FEWEST for blocks in _repetitions(layers))
+
+
+def _layers(arch: Node) -> Layers:
+    return arch.layers if isinstance(arch, Serial) else (arch,)
 
 
 def _repetitions(layers: Layers) -> Iterator[list[Layers]]:
@@ -78,18 +97,33 @@ class _Slot(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _loop(blocks: list[Layers], state: State, num: Arithmetic) -> State | None:
+def _loop(
+    blocks: list[Layers],
+    state: State,
+    num: Arithmetic,
+    source: tuple[list[Layers], Any] | None,
+) -> State | None:
     """All blocks by one loop; None where the state's form changes from block to block."""
     arrays: list[Any] = []
     form = _take_out(state, arrays)
     hyperparameters = [jax.tree.leaves(block) for block in blocks]
     _, tree = jax.tree.flatten(blocks[0])
     varying = [not known_zero(leaf) for leaf in hyperparameters[0]]
-    stacked = [
-        jnp.stack([jnp.asarray(leaf, jnp.float64) for leaf in column])
-        for column, varies in zip(zip(*hyperparameters, strict=True), varying, strict=True)
-        if varies
-    ]
+    if source is None:
+        columns = zip(*hyperparameters, strict=True)
+        stacked = [
+            jnp.stack([jnp.asarray(leaf, jnp.float64) for leaf in column])
+            for column, varies in zip(columns, varying, strict=True)
+            if varies
+        ]
+    else:
+        places, numbers = source
+        columns = zip(*map(jax.tree.leaves, places), strict=True)
+        stacked = [
+            jnp.asarray(numbers, jnp.float64)[np.asarray(column)]
+            for column, varies in zip(columns, varying, strict=True)
+            if varies
+        ]
 
     def through_block(arrays: list[Any], values: list[Any]) -> tuple[Any, list[Any]]:
         rest = iter(values)

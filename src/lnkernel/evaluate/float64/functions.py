@@ -33,6 +33,8 @@ from lnkernel.check import known, known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.evaluate.float64 import namespace
 
+FEW = 1 << 16  # numbers
+
 
 class Function(NamedTuple):
     """phi(u) = at_zero + rest(u).
@@ -81,7 +83,7 @@ def function_of(layer: Node) -> Function:
 def _(layer: Erf) -> Function:
     return Function(
         0.0,
-        lambda u: _special(u).erf(u),
+        lambda u: _erf(u),
         derivative=lambda u: 2 / math.sqrt(math.pi) * namespace.of(u).exp(-u * u),
     )
 
@@ -111,12 +113,12 @@ def _(layer: Gelu) -> Function:
 @function_of.register
 def _(layer: Silu) -> Function:
     def derivative(u: Array) -> Array:
-        v, expit = layer.beta * u, _special(u).expit
-        return expit(v) * (1 + v * expit(-v))
+        v = layer.beta * u
+        return _expit(v) * (1 + v * _expit(-v))
 
     return Function(
         0.0,
-        lambda u: u * _special(u).expit(layer.beta * u),
+        lambda u: u * _expit(layer.beta * u),
         scale=_width(layer.beta),
         derivative=derivative,
     )
@@ -149,7 +151,7 @@ def _(layer: Softplus) -> Function:
         math.log(2) / layer.beta,
         rest,
         scale=_width(layer.beta),
-        derivative=lambda u: _special(u).expit(layer.beta * u),
+        derivative=lambda u: _expit(layer.beta * u),
     )
 
 
@@ -200,7 +202,7 @@ def _sech_square(u: Array) -> Array:
 
 def normal_below(u: Array) -> Array:
     """The probability that a unit Gaussian is below u."""
-    return 0.5 * _special(u).erfc(-u * math.sqrt(0.5))
+    return 0.5 * _erfc(-u * math.sqrt(0.5))
 
 
 def density(u: Array) -> Array:
@@ -208,12 +210,35 @@ def density(u: Array) -> Array:
     return namespace.of(u).exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
 
 
-def _special(u: Array) -> Any:
-    if namespace.of(u) is not np:
-        return jax.scipy.special
-    from scipy import special  # takes a while to import
+def _erf(u: Array) -> Array:
+    return _of_library("erf", u)
 
-    return special
+
+def _erfc(u: Array) -> Array:
+    return _of_library("erfc", u)
+
+
+def _expit(v: Array) -> Array:
+    r"""$1/(1 + e^{-v})$, of which nothing overflows."""
+    if namespace.of(v) is not np:
+        return jax.scipy.special.expit(v)
+    small = np.exp(-np.abs(v))
+    return np.where(v >= 0, 1.0, small) / (1 + small)
+
+
+def _of_library(name: str, u: Array) -> Array:
+    """A special function of JAX's or of NumPy's numbers. SciPy takes a while to import, so few go through Python's."""
+    made: Any
+    if namespace.of(u) is not np:
+        made = getattr(jax.scipy.special, name)(u)
+    elif np.size(u) <= FEW:
+        made = np.asarray(np.frompyfunc(getattr(math, name), 1, 1)(u), np.float64)
+    else:
+        from scipy import special
+
+        made = getattr(special, name)(u)
+    value: Array = made
+    return value
 
 
 def _width(beta: Any) -> Any:

@@ -53,20 +53,20 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
     """
     xp = namespace.of(x)
     exponent = 1 + exponent_of(xp.max(xp.abs(x), axis=1))
-    scaled = _shift(xp.asarray(x), -exponent[:, None])
+    scaled = shift(xp.asarray(x), -exponent[:, None])
     y = centred(scaled) if centre else scaled
     square = _square_sum(y) if with_range else as_precise(xp.sum(y * y, axis=1))
     live = square.high > 0
     norm = xp.where(live, square.root(), 1.0)
     unit = xp.where(live[:, None], y / norm[:, None], 0.0)
-    length = _shift(xp.where(live, norm, 0.0), exponent)
+    length = shift(xp.where(live, norm, 0.0), exponent)
     # a loop over pairs then reads one coordinate of all points in the order of memory
     spread = _fill_up(0.5 * unit.T) if x.shape[1] <= WRITTEN_OUT else None
     mean_square = _divide(square, x.shape[1])
     if with_range:
         mean_square = replace(mean_square, exponent=2 * exponent.astype(np.int64))
     else:
-        mean_square = as_precise(_shift(mean_square.high, 2 * exponent))
+        mean_square = as_precise(shift(mean_square.high, 2 * exponent))
     return Inputs(scaled, exponent, unit, spread, length, mean_square, live)
 
 
@@ -266,7 +266,7 @@ def _divide(x: Precise, number: int) -> Precise:
     return Precise(high, constant(rest.high + rest.low) / number)
 
 
-def _shift(x: Array, exponent: Array) -> Array:
+def shift(x: Array, exponent: Array) -> Array:
     """x 2^k, in two factors so that each is in range."""
     half = exponent >> 1
     return x * two_to(half) * two_to(exponent - half)

@@ -17,6 +17,7 @@ computed once per degree, with balls of 600 bits (python-flint), and rounded to 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 BITS = 600
 TERMS = 400  # terms of a power series on |w| <= 1/2: the rest is below 2^-400
-DEGREE = 23  # interpolates on [0, 1/2] to 1e-18: the branch point at 1 is far enough
+LOWEST = 12  # degree of an interpolating polynomial
+DEGREE = (
+    23  # the highest one: interpolates on [0, 1/2] to 1e-18: the branch point at 1 is far enough
+)
 
 
 class Branched(NamedTuple):
@@ -197,12 +201,14 @@ def _interpolate(f: arb_poly, end: arb) -> tuple[float, ...]:
 
     probes = [(x, f(x)) for x in _nodes(arb(0), end, 2 * DEGREE)]
     size = max(abs(float(value)) for _, value in probes)
-    for degree in range(12, DEGREE + 1):
-        coefficients = _through(f, end, degree)
-        polynomial = arb_poly(coefficients)
+
+    def suffices(degree: int) -> bool:
+        polynomial = arb_poly(_through(f, end, degree))
         errors = (abs(float(polynomial(x) - value)) for x, value in probes)
-        if degree == DEGREE or max(errors) < 2.0**-56 * size:
-            break
+        return max(errors) < 2.0**-56 * size
+
+    # the error falls with every degree, so that it need not be asked for all of them
+    coefficients = _through(f, end, bisect_left(range(DEGREE), True, LOWEST, key=suffices))
     return tuple(float(c.mid()) for c in coefficients)
 
 

@@ -8,6 +8,7 @@ place, for `far` and for `1 - near`.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import computed_once, half_root, polynomial
 from lnkernel.evaluate.float64.namespace import differentiable_in
-from lnkernel.evaluate.float64.precise import Precise
+from lnkernel.evaluate.float64.precise import Precise, is_single
 
 
 def tails(degree: float, m: Array) -> Tails:
@@ -86,9 +87,16 @@ def _gap(degree: float, m: Array, log: Array) -> Array:
 
 @homogeneous.tails.register
 def _(num: Float64, degree: float, m: Array) -> Tails:
+    if is_single(m):  # on the diagonal it is the same number in all layers
+        return _kept_tails(degree, m)
     if num.quick:
         return tails(degree, m)
     return Tails(*map(computed_once, tails(degree, computed_once(m))))
+
+
+@lru_cache(maxsize=1024)
+def _kept_tails(degree: float, m: Any) -> Tails:
+    return tails(degree, m)
 
 
 @homogeneous.moment.register
