@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.evaluate.float64 import on_diagonal, separable
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.evaluate.float64 import hermite, on_diagonal, separable
 from lnkernel.evaluate.float64.elementary import arctangent_ratio
 from lnkernel.evaluate.float64.expansion import choice_for
 from lnkernel.evaluate.float64.hermite_features import features
@@ -35,6 +37,28 @@ def test_sums_of_products(act: lnk.Smooth) -> None:
     assert np.abs(value - (products * c**n).sum(axis=0)).max() < 5e-15
     exact = (n * products * c ** np.maximum(n - 1, 0)).sum(axis=0)
     assert np.abs(slope - exact).max() < 2e-14
+
+
+@pytest.mark.parametrize("shapes", [((40,), (40,)), ((5, 1), (1, 8)), ((), ())])
+def test_careful_sums_without_a_loop(
+    shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same digits of all angles, of tiny ones too, as by the loop over the Hermite polynomials."""
+    w = 10.0 ** -RNG.uniform(0.1, 26, 40)
+    w[::2] = 1 - w[::2]
+    z = np.where(w < 0.5, 1 - w, 10.0 ** -RNG.uniform(0.1, 26, 40))
+    w, z = (v.reshape((5, 8) if shapes[0] == (5, 1) else (40,)) for v in (w, z))
+    r1, r2 = (np.asarray(RNG.uniform(0.2, 1.0, shape)) for shape in shapes)
+    one, two = (features(lnk.Silu(), r, 128) for r in (r1, r2))
+    cov = Covariance(Length(r1 * r1), Length(r2 * r2), w, z, z - w, None)
+    at_once = jax.tree.leaves(hermite._sum_carefully(one, two, cov))
+    monkeypatch.setattr(hermite, "AT_ONCE", 0)
+    loop = jax.tree.leaves(hermite._sum_carefully(one, two, cov))
+    cosines = (0, 1, 2, 5, 8)  # and their slopes, which may cancel; w and z may not
+    for place, (found, expected) in enumerate(zip(at_once, loop, strict=True)):
+        assert np.shape(found) == np.shape(expected)
+        atol = 4e-15 if place in cosines else 0.0
+        np.testing.assert_allclose(found, expected, rtol=1e-14, atol=atol)
 
 
 def test_longer_vectors_are_no_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import cases
@@ -15,9 +16,11 @@ import lnkernel as lnk
 from lnkernel.errors import InputError
 from lnkernel.evaluate.float64.expansion import expand, has_series
 from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
-from lnkernel.gram import compiled, tiled
+from lnkernel.gram import compiled, pairs, tiled
+from lnkernel.gram.network import Network
 from lnkernel.gram.prepared import prepare
 from lnkernel.gram.program import dissect_numbers, program_for
+from lnkernel.gram.structure import assemble
 
 RNG = np.random.default_rng(0)
 
@@ -107,6 +110,36 @@ def test_rules_are_in_step(name: str, zero: bool) -> None:
             lambda *numbers: tiled._batch(*static, *numbers),
             *(program.varying, *(side.at(np.arange(2)) for side in made.sides), None),
         )
+
+
+@pytest.mark.parametrize("name", ["LN after", "erf", "silu", "p0.6 LN all"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_is_known_of_no_points_changes_nothing(name: str, side: int) -> None:
+    """What the rules make of the side without points is noted once and not computed again."""
+    x = points(7, 3)
+    arch = expand(ALL[name], x) if has_series(ALL[name]) else ALL[name]
+    program = program_for(dissect_numbers(arch), ("ntk",), x)
+    net = Network(assemble(program.structure, np.asarray(program.varying)), program.needs)
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        prepared, few = pairs.prepare(net, x), pairs.prepare(net, x[:3])
+        noted = pairs.remember(net, few, side, True).noted
+        usual = pairs.remember(net, prepared, side, True)
+        again = pairs.remember(net, prepared, side, True, nothing=tuple(noted))
+    assert noted and not again.noted  # nothing of it was computed
+    assert usual.record().steps == again.record().steps
+    np.testing.assert_array_equal(usual.record().numbers, again.record().numbers)
+
+
+def test_delicate_pairs_come_in_two_pieces() -> None:
+    """The first that are found, while the rest is computed."""
+
+    def found(*numbers: int) -> Future[list[tiled.Pairs]]:
+        part: Future[list[tiled.Pairs]] = Future()
+        part.set_result([(np.array([k]), np.array([k + 1])) for k in numbers])
+        return part
+
+    pieces = list(tiled._collect([found(), found(1), found(), found(2, 3), found(4)]))
+    assert [[int(a[0]) for a, _ in piece] for piece in pieces] == [[1], [2, 3, 4]]
 
 
 def test_rules_out_of_step_compute_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

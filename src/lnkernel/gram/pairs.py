@@ -14,7 +14,7 @@ from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry, namespace
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
-from lnkernel.evaluate.float64.per_input import Complete, Recalling, Record, Remembering
+from lnkernel.evaluate.float64.per_input import Complete, Nothing, Recalling, Record, Remembering
 from lnkernel.evaluate.float64.precise import plain
 from lnkernel.gram.network import Needs, Network
 from lnkernel.types import Array
@@ -114,20 +114,22 @@ def remember(
     side: int,
     all_live: bool,
     steps: int | None = None,
-) -> Record | None:
+    nothing: Nothing = (),
+) -> Remembering | None:
     """What `quick` with `recalling` needs of every point on this side of the pairs; None where the network is so deep
-    that it becomes a loop. If the number of steps is known, the rest is not computed."""
+    that it becomes a loop. If the number of steps is known, the rest is not computed; nor is what is known of the
+    other side, on which there are no points."""
     if net.needs.loop:
         return None
     n = len(points.raw.live)
     all_of_them, none = (blocks_of_one(net, points, np.arange(k)) for k in (n, 0))
     needs = net.needs
-    num = Remembering(needs.range, needs.sharp_lengths, needs.delicate, side, n, steps)
+    num = Remembering(needs.range, needs.sharp_lengths, needs.delicate, side, n, steps, nothing)
     if steps != 0:
         with suppress(Complete):
             both = (all_of_them, none) if side == 0 else (none, all_of_them)
             quick(net, *both, all_live, by=num)
-    return num.record()
+    return num
 
 
 def recalling(net: Network, records: tuple[Record, Record]) -> Recalling:

@@ -9,11 +9,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from lnkernel.evaluate.float64.per_input import Record
+from lnkernel.evaluate.float64.per_input import Nothing, Record, Remembering
 from lnkernel.gram import pairs
 from lnkernel.gram.network import Network
 from lnkernel.gram.packed import Packed, pack
@@ -54,9 +56,9 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
         habit = _habit_of(_Sample(program.structure, program.all_live, by_numbers, few))
 
         def side(number: int) -> Packed:
-            steps = habit.steps[number]
-            record = pairs.remember(by_numbers, points, number, program.all_live, steps=steps)
-            return pack((rest, _in_blocks(record, index)))
+            known = habit.steps[number], habit.nothing[number]
+            made = pairs.remember(by_numbers, points, number, program.all_live, *known)
+            return pack((rest, _in_blocks(made and made.record(), index)))
 
         made = side(sides[0])
         other = made if len(sides) == 1 or habit.alike else side(sides[1])
@@ -78,19 +80,30 @@ class _Habit(NamedTuple):
 
     alike: bool  # the same with the first as with the second of a pair
     steps: tuple[int, int]  # how many, with each
+    nothing: tuple[Nothing, Nothing]  # what they make of no points on the other side
 
 
 @lru_cache(maxsize=1024)
 def _habit_of(sample: _Sample) -> _Habit:
     """Seen from few points. Rules that do otherwise later are found out when the program asks for what is missing."""
-    first, second = (
+    runs = [
         pairs.remember(sample.by_numbers, sample.points, side, sample.all_live) for side in (0, 1)
-    )
-    if first is None or second is None:
-        return _Habit(True, (0, 0))
+    ]
+    if runs[0] is None or runs[1] is None:
+        return _Habit(True, (0, 0), ((), ()))
+    (first, nothing), (second, nothing2) = ((run.record(), _of_no_points(run)) for run in runs)
     same = first.steps == second.steps
     same = same and np.array_equal(first.numbers, second.numbers, equal_nan=True)
-    return _Habit(same, (len(first.steps), len(second.steps)))
+    return _Habit(same, (len(first.steps), len(second.steps)), (nothing, nothing2))
+
+
+def _of_no_points(run: Remembering) -> Nothing:
+    """What has been noted, as far as it holds no numbers."""
+    return tuple(takewhile(lambda noted: _is_empty(noted[1]), run.noted))
+
+
+def _is_empty(result: Any) -> bool:
+    return all(np.size(leaf) == 0 for leaf in jax.tree.leaves(result))
 
 
 def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:

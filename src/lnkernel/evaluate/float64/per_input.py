@@ -22,6 +22,10 @@ from lnkernel.types import Array
 OPERATIONS = ("squared", "sqrt", "power", "cosines", "softened", "divide", "of_input")
 
 
+# results of the operations on no points, in their order: the same for all points and hyperparameters
+Nothing = tuple[tuple[str, Any], ...]
+
+
 class OutOfStepError(Exception):
     """The rules did not do the same with JAX's numbers as with NumPy's."""
 
@@ -74,17 +78,24 @@ class Remembering(EagerFloat64):
         side: int,
         points: int,
         most: int | None = None,
+        nothing: Nothing = (),
     ):
         super().__init__(with_range, quick=True, sharp=sharp, delicate=delicate)
         self.most = most  # steps
         self.busy, self.shape = False, (points, 1) if side == 0 else (1, points)
+        # the other side has no points; with one point here, that would be the shape of the pairs too
+        self.absent = ((1, 0) if side == 0 else (0, 1)) if points > 1 else None
+        self.nothing, self.noted = iter(nothing), list[tuple[str, Any]]()
         self.rows: list[np.ndarray] = []
         self.steps: list[Step] = []
 
     def side_of(self, arguments: tuple[Any, ...]) -> int | None:
-        return 0 if _shape(arguments) == self.shape else None
+        shape = _shape(arguments)
+        return 0 if shape == self.shape else 1 if shape == self.absent else None
 
     def once(self, name: str, side: int, compute: Callable[[], Any]) -> Any:
+        if side == 1:
+            return self._of_nothing(name, compute)
         result = compute()
         leaves, form = jax.tree.flatten(result)
         arrays = [np.asarray(leaf) for leaf in leaves]
@@ -93,6 +104,16 @@ class Remembering(EagerFloat64):
         self.steps.append(Step(name, form, tuple(array.dtype.str for array in arrays)))
         if len(self.steps) == self.most:
             raise Complete
+        return result
+
+    def _of_nothing(self, name: str, compute: Callable[[], Any]) -> Any:
+        """A result of the side without points, as another run of the same rules has noted it."""
+        noted = next(self.nothing, None)
+        if noted is not None and noted[0] == name:
+            return noted[1]
+        self.nothing = iter(())  # other rules: from here on they compute it themselves
+        result = compute()
+        self.noted.append((name, result))
         return result
 
     def record(self) -> Record:
