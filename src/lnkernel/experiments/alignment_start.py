@@ -15,6 +15,7 @@ from lnkernel.gram.kernel import ntk
 from lnkernel.tangents.alignment import cosines
 from lnkernel.tangents.correlation import correlation
 from lnkernel.tangents.tangent import tangent
+from lnkernel.types import Array
 
 WIDTHS = (WIDTH, 8 * WIDTH)
 
@@ -27,11 +28,11 @@ def correlations_at_start(
     at = order_parameters(scattered)
     arch = wide_siren(kind.depth, WIDTH, kind.omega)
 
-    def measure(K: np.ndarray) -> list[float]:
-        return [float(part) for part in correlation(cosines(jnp.asarray(K)), at.bins)]
+    def measure(K: Array) -> np.ndarray:
+        return np.array([float(p) for p in correlation(cosines(jnp.asarray(K)), at.bins)])
 
     finite = [
         [measure(tangent(network(arch, 2, width, rngs=seed)).gram(at.places)) for seed in seeds]
         for width in WIDTHS
     ]
-    return {"finite": np.array(finite), "infinite": np.array(measure(ntk(arch)(at.places)))}
+    return {"finite": np.array(finite), "infinite": measure(ntk(arch)(at.places))}

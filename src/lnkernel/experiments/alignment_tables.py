@@ -57,7 +57,7 @@ def main_row(kind: Kind, found: Found) -> Row:
         ("log10 t_crit", np.array(times)),
         ("log10 finer loss", np.log10(found["finer loss"])),
     ):
-        ends = interval(values) if len(values) else (None, None, None)
+        ends = interval(values.tolist()) if len(values) else (None, None, None)
         row |= dict(zip((name, f"{name}, 95 % from", f"{name}, to"), ends, strict=True))
     names = ("published ξ", "published AUC", "published log10 t_crit", "published log10 loss")
     return row | dict(zip(names, theirs, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
@@ -75,7 +76,7 @@ def train_trials(trials: list[Trial], plan: AlignmentPlan, progress: bool) -> di
     made |= {name: w["order"][..., i] for i, name in enumerate(ORDER)}
     made["auc"] = np.array(
         [
-            [float(roc_auc(v, t.task.edges.ravel())) for v in of_one]
+            [float(roc_auc(jnp.asarray(v), jnp.asarray(t.task.edges.ravel()))) for v in of_one]
             for t, of_one in zip(trials, made["principal"], strict=True)
         ]
     )

@@ -16,7 +16,7 @@ from jax import Array
 import lnkernel.arch as layers
 
 
-class Frequency(nnx.Variable):
+class Frequency(nnx.Variable[Array]):
     """ω₀: a number of the network that is not trained."""
 
 
@@ -43,7 +43,8 @@ def reaches(depth: int, width: int, omega: float) -> list[tuple[float, float]]:
 
 def siren(depth: int, width: int, omega: float, seed: int) -> nnx.Sequential:
     """A network from the plane to a number with `depth` linear layers, the head among them."""
-    rngs, inner = nnx.Rngs(seed), []
+    rngs = nnx.Rngs(seed)
+    inner: list[nnx.Module] = []
     sizes = [2] + [width] * (depth - 1) + [1]
     for number, (weight, bias) in enumerate(reaches(depth, width, omega)):
         inner.append(

@@ -79,7 +79,7 @@ class _OfPoints:
                     _check_range(name, side, self._diagonals(side))
 
             def on_device(one: Array, two: Array) -> tuple[Array, ...]:
-                return self._select(traced.matrix(self.arch, one, two))
+                return traced.matrix(self.arch, one, two, self.which)
 
             return sharded(points, points2, layout, self._matrices, on_device)
 

@@ -58,7 +58,7 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
         def side(number: int) -> Packed:
             known = habit.steps[number], habit.nothing[number]
             made = pairs.remember(by_numbers, points, number, program.all_live, *known)
-            return pack((rest, _in_blocks(made and made.record(), index)))
+            return pack((rest, _in_blocks(None if made is None else made.record(), index)))
 
         made = side(sides[0])
         other = made if len(sides) == 1 or habit.alike else side(sides[1])
@@ -86,10 +86,11 @@ class _Habit(NamedTuple):
 @lru_cache(maxsize=1024)
 def _habit_of(sample: _Sample) -> _Habit:
     """Seen from few points. Rules that do otherwise later are found out when the program asks for what is missing."""
-    runs = [
+    made = [
         pairs.remember(sample.by_numbers, sample.points, side, sample.all_live) for side in (0, 1)
     ]
-    if runs[0] is None or runs[1] is None:
+    runs = [run for run in made if run is not None]
+    if len(runs) < 2:
         return _Habit(True, (0, 0), ((), ()))
     (first, nothing), (second, nothing2) = ((run.record(), _of_no_points(run)) for run in runs)
     same = first.steps == second.steps

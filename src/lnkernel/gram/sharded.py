@@ -17,7 +17,8 @@ from lnkernel.types import Array
 
 Layout = Sharding | Mesh
 Parts = tuple[Array, ...]  # one matrix for each kernel
-Compute = Callable[[Array, Array | None], Parts]  # of x and x2; None stands for x itself
+OnHost = Callable[[Array, Array | None], Parts]  # of x and x2; None stands for x itself
+OnDevice = Callable[[Array, Array], Parts]
 
 HOSTS = ("cpu",)  # platforms whose devices share their memory with NumPy
 
@@ -44,7 +45,7 @@ def as_sharding(layout: object) -> Sharding:
 
 
 def sharded(
-    x: np.ndarray, x2: np.ndarray | None, layout: object, on_host: Compute, on_device: Compute
+    x: np.ndarray, x2: np.ndarray | None, layout: object, on_host: OnHost, on_device: OnDevice
 ) -> tuple[jax.Array, ...]:
     """The matrices of all pairs, each laid out so; of several hosts each computes the parts of its own devices."""
     sharding = as_sharding(layout)
@@ -53,15 +54,16 @@ def sharded(
     kept: dict[tuple[int, ...], Parts] = {}  # parts that several devices hold
     placed: list[Parts] = []
     for device, index in sharding.addressable_devices_indices_map(shape).items():
+        assert index is not None  # only devices of other hosts have none
         rows, columns = (
             slice(*part.indices(size)) for part, size in zip(index, shape, strict=True)
         )
         place = rows.start, rows.stop, columns.start, columns.stop
         one = x[rows]
         two = None if x2 is None and rows == columns else (x if x2 is None else x2)[columns]
-        if device.platform not in HOSTS:
-            sides = (jax.device_put(side, device) for side in (one, one if two is None else two))
-            placed.append(on_device(*sides))
+        if _platform(device) not in HOSTS:
+            first, second = (jax.device_put(s, device) for s in (one, one if two is None else two))
+            placed.append(on_device(first, second))
             continue
         if place not in kept:
             kept[place] = on_host(one, two)
@@ -70,6 +72,11 @@ def sharded(
         jax.make_array_from_single_device_arrays(shape, sharding, list(parts))
         for parts in zip(*placed, strict=True)
     )
+
+
+def _platform(device: jax.Device) -> str:
+    name: str = device.platform
+    return name
 
 
 def _demand_equal_parts(sharding: Sharding, shape: tuple[int, int]) -> None:

@@ -40,7 +40,8 @@ def local_form(f: Output, params: Tree, x: Float[Array, " d"]) -> LocalForm:
     gradient, moved = jax.tree.leaves(g), jax.tree.leaves(columns)  # (...) and (d, ...) of each
     square = sum(jnp.vdot(leaf, leaf) for leaf in gradient)
     drift = sum(
-        jnp.tensordot(move, leaf, leaf.ndim) for move, leaf in zip(moved, gradient, strict=True)
+        (jnp.tensordot(move, leaf, leaf.ndim) for move, leaf in zip(moved, gradient, strict=True)),
+        start=jnp.zeros_like(x),
     )
     flat = [move.reshape(x.size, -1) for move in moved]
     return LocalForm(jnp.sqrt(square), drift, 0.5 * sum(move @ move.T for move in flat))

@@ -2,7 +2,7 @@ r"""Measurements along training: `w = watch(X, y)`, `train(..., watch=w)`, `w.ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +39,7 @@ OF_LOSS: dict[str, type[built_in.Loss] | type[built_in.Sharpness]] = {
     "loss": built_in.Loss,
     "sharpness": built_in.Sharpness,
 }
-OF_DISTANCE = {
+OF_DISTANCE: Mapping[str, Callable[[str, DistanceBins], Measure]] = {
     "correlation_floor": near.CorrelationFloor,
     "correlation_length": near.CorrelationLength,
 }
