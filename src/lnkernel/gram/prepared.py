@@ -57,8 +57,8 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
 
         def side(number: int) -> Packed:
             known = habit.steps[number], habit.nothing[number]
-            made = pairs.remember(by_numbers, points, number, program.all_live, *known)
-            return pack((rest, _in_blocks(made and made.record(), index)))
+            run = pairs.remember(by_numbers, points, number, program.all_live, *known)
+            return pack((rest, None if run is None else _in_blocks(run.record(), index)))
 
         made = side(sides[0])
         other = made if len(sides) == 1 or habit.alike else side(sides[1])
@@ -86,12 +86,13 @@ class _Habit(NamedTuple):
 @lru_cache(maxsize=1024)
 def _habit_of(sample: _Sample) -> _Habit:
     """Seen from few points. Rules that do otherwise later are found out when the program asks for what is missing."""
-    runs = [
+    one, two = (
         pairs.remember(sample.by_numbers, sample.points, side, sample.all_live) for side in (0, 1)
-    ]
-    if runs[0] is None or runs[1] is None:
+    )
+    if one is None or two is None:
         return _Habit(True, (0, 0), ((), ()))
-    (first, nothing), (second, nothing2) = ((run.record(), _of_no_points(run)) for run in runs)
+    first, second = one.record(), two.record()
+    nothing, nothing2 = _of_no_points(one), _of_no_points(two)
     same = first.steps == second.steps
     same = same and np.array_equal(first.numbers, second.numbers, equal_nan=True)
     return _Habit(same, (len(first.steps), len(second.steps)), (nothing, nothing2))
@@ -106,9 +107,7 @@ def _is_empty(result: Any) -> bool:
     return all(np.size(leaf) == 0 for leaf in jax.tree.leaves(result))
 
 
-def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
-    if record is None:
-        return None
+def _in_blocks(record: Record, index: np.ndarray) -> Record:
     if not record.steps:
         return replace(record, numbers=np.empty((len(index), 0, index.shape[1])))
     return replace(record, numbers=record.numbers[:, index].swapaxes(0, 1))

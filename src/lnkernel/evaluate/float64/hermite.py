@@ -149,7 +149,7 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
     zero = xp.zeros(shape)
     rest1, rest2 = one.rest, two.rest
     if xp is np and len(one.unit) * max(zero.size, 1) <= AT_ONCE:
-        series, gaps = _sum_at_once(one, two, c, w, z)
+        series, gaps = _sum_at_once(one, two, np.asarray(c), w, z)
         return series, _angles(series, gaps, rest1 * rest2)
 
     def step(carry: Any, block: Any) -> tuple[Any, None]:
