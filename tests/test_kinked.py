@@ -140,7 +140,7 @@ def test_long_inputs_of_a_second_layer() -> None:
 def test_the_diagonal_of_long_inputs(act: lnk.Elementwise) -> None:
     """Longer than what integrals reach where the inputs are not known."""
     theta, x = lnk.ntk(lnk.serial(lnk.Dense(8), act, lnk.Dense(1))), [[3e3]]
-    assert theta.diagonal(x)[0] == pytest.approx(theta(x)[0, 0], rel=1e-15)
+    assert theta.diagonal(x)[0] == pytest.approx(theta(x)[0, 0], rel=1e-15, abs=0)
 
 
 def test_lengths_that_a_program_cannot_know() -> None:
@@ -149,7 +149,9 @@ def test_lengths_that_a_program_cannot_know() -> None:
     with jax.enable_x64(True):
         points = jnp.array([[1.0], [1e4]])
         inside, alone = jax.jit(theta)(points, points[:1] + 1), jax.jit(theta.diagonal)(points)
-    assert float(inside[0, 0]) == pytest.approx(float(theta([[1.0]], [[2.0]])[0, 0]), rel=1e-15)
+    assert float(inside[0, 0]) == pytest.approx(
+        float(theta([[1.0]], [[2.0]])[0, 0]), rel=1e-15, abs=0
+    )
     assert np.isnan(inside[1, 0])
     np.testing.assert_allclose(alone, theta.diagonal([[1.0], [1e4]]), rtol=1e-15)
     with pytest.raises(lnk.errors.ActivationRangeError, match=r"Elu: .* computed up to 1e\+08"):
@@ -277,7 +279,7 @@ def test_kernels_of_jumps() -> None:
             angle = mpmath.acos(cosine)
             turned = mpmath.sin(angle) + (mp.pi - angle) * cosine
             exact = (size + offset) * turned / (2 * mp.pi)
-        assert made == pytest.approx(float(exact), rel=1e-15)
+        assert made == pytest.approx(float(exact), rel=1e-15, abs=0)
 
 
 def test_a_spread_that_underflows_is_refused() -> None:

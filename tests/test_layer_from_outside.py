@@ -190,7 +190,7 @@ def test_without_traits_the_answers_are_safe() -> None:
     assert found.needs_difference and found.needs_range and found.reads_centred
     assert not (found.is_monotone or found.forgets_mean or found.adds_bias or found.is_identity)
     sup = lnk.sup_diagonal(lnk.serial(D, lnk.LayerNorm(), Stretch(), D))
-    assert sup.value == pytest.approx(4 * 1.3**2 * 2 + 0.04, rel=1e-12)
+    assert sup.value == pytest.approx(4 * 1.3**2 * 2 + 0.04, rel=1e-12, abs=0)
 
 
 def test_jit_and_gradients() -> None:
@@ -267,8 +267,8 @@ def test_kernels_by_quadrature(points: np.ndarray) -> None:
         v1, v2 = (each["V"] - each["m"] ** 2 + 0.2 for each in (e1, e2))
         K = (e["K"] - e1["m"] * e2["m"]) / np.sqrt(v1 * v2)
         theta = theta / np.sqrt(v1 * v2)
-        assert both.nngp[i, j] == pytest.approx(1.69 * K + 0.04, rel=1e-12)
-        assert both.ntk[i, j] == pytest.approx(1.69 * (K + theta) + 0.04, rel=1e-12)
+        assert both.nngp[i, j] == pytest.approx(1.69 * K + 0.04, rel=1e-12, abs=0)
+        assert both.ntk[i, j] == pytest.approx(1.69 * (K + theta) + 0.04, rel=1e-12, abs=0)
 
 
 def test_near_duplicates_before_a_relu() -> None:
@@ -335,7 +335,7 @@ def test_a_function_without_balls_has_kernels_and_no_certificate() -> None:
     x = np.array([[1.0, 0.0], [0.0, 2.0]])
     k = lnk.nngp(arch)(x)
     rho = 0.04 / np.sqrt((1.69 / 2 + 0.04) * (1.69 * 2 + 0.04))
-    assert k[0, 1] == pytest.approx(1.69 / np.sqrt(3 + 1 - rho**2) + 0.04, rel=1e-14)
+    assert k[0, 1] == pytest.approx(1.69 / np.sqrt(3 + 1 - rho**2) + 0.04, rel=1e-14, abs=0)
     with pytest.raises(MissingFunctionError, match="no certificate for this function: `bump`"):
         entries.gram(arch, x)
     with pytest.raises(MissingFunctionError, match="no law of growth for this function: `bump`"):

@@ -53,7 +53,7 @@ def sine() -> lnk.Bound:
 
 def test_the_example(sine: lnk.Bound) -> None:
     assert sine.lambda_min == pytest.approx(1.59644e-4, rel=1e-5)
-    assert pytest.approx(3.03, rel=1e-14) == sine.C
+    assert pytest.approx(3.03, rel=1e-14, abs=0) == sine.C
     assert sine.rkhs**2 / sine.C == pytest.approx(241.535, rel=1e-5)
     assert sine.rkhs == pytest.approx(27.05, rel=1e-3)
     assert sine.value == float(sine) == pytest.approx(1377.7, rel=1e-4)
@@ -72,9 +72,9 @@ def test_words(sine: lnk.Bound) -> None:
 def test_ingredients_to_50_digits(noise: float) -> None:
     least, quadratic = exact(FIRST, X6, Y6, noise)
     b = lnk.bound(FIRST, X6, Y6, noise=noise)
-    assert b.lambda_min == pytest.approx(least, rel=1e-12)
+    assert b.lambda_min == pytest.approx(least, rel=1e-12, abs=0)
     assert abs(b.lambda_min - least) <= b.lambda_error
-    assert b.rkhs == pytest.approx(math.sqrt(b.C * quadratic), rel=1e-12)
+    assert b.rkhs == pytest.approx(math.sqrt(b.C * quadratic), rel=1e-12, abs=0)
     assert b.rkhs <= math.sqrt(b.C) * np.linalg.norm(Y6) / math.sqrt(least) <= b.sharp
 
 
@@ -87,20 +87,20 @@ def test_every_form_is_the_one_formula_with_its_own_s() -> None:
     for name, formula in expected.items():
         b = lnk.bound(FIRST, X6, Y6, s=name)
         literal = b.s * b.C * b.max_abs_y / (b.lambda_min * b.n)
-        assert b.value == pytest.approx(formula(b), rel=1e-14)
-        assert b.value == pytest.approx(literal, rel=1e-14)
-        assert b.value == pytest.approx(getattr(b, name), rel=1e-14)
+        assert b.value == pytest.approx(formula(b), rel=1e-14, abs=0)
+        assert b.value == pytest.approx(literal, rel=1e-14, abs=0)
+        assert b.value == pytest.approx(getattr(b, name), rel=1e-14, abs=0)
         assert b.is_theorem and b.form == name
 
 
 def test_a_number_is_used_as_it_is() -> None:
     sharp = lnk.bound(FIRST, X6, Y6)
     again = lnk.bound(FIRST, X6, Y6, s=sharp.s)
-    assert again.is_theorem and again.value == pytest.approx(sharp.value, rel=1e-14)
+    assert again.is_theorem and again.value == pytest.approx(sharp.value, rel=1e-14, abs=0)
     with pytest.warns(NotATheoremWarning, match=f"s >= {sharp.s:.6g}"):
         low = lnk.bound(FIRST, X6, Y6, s=0.99 * sharp.s)
     assert not low.is_theorem and "NOT A THEOREM" in str(low)
-    assert low.value == pytest.approx(0.99 * sharp.value, rel=1e-14)
+    assert low.value == pytest.approx(0.99 * sharp.value, rel=1e-14, abs=0)
 
 
 def test_the_warning_points_at_the_caller(tmp_path: Path) -> None:
@@ -114,15 +114,15 @@ def test_s_equal_to_1_is_false() -> None:
     X, y = np.eye(100), np.ones(100)
     with pytest.warns(NotATheoremWarning):
         literal = lnk.bound(arch, X, y, s=1)
-    assert literal.value == pytest.approx(0.01, rel=1e-12) and not literal.is_theorem
+    assert literal.value == pytest.approx(0.01, rel=1e-12, abs=0) and not literal.is_theorem
     assert pytest.approx(2) == literal.C and literal.lambda_min == pytest.approx(2)
     # the mean at the sum of all inputs is 10: a thousand times more, and exactly the sharp bound
     mean = lnk.posterior(arch, X, y).mean(np.ones((1, 100)))
-    assert mean[0] == pytest.approx(10, rel=1e-12)
+    assert mean[0] == pytest.approx(10, rel=1e-12, abs=0)
     sharp = lnk.bound(arch, X, y)
-    assert sharp.s == pytest.approx(1000, rel=1e-12)
-    assert sharp.value == pytest.approx(10, rel=1e-12)
-    assert sharp.rkhs == pytest.approx(10, rel=1e-12)
+    assert sharp.s == pytest.approx(1000, rel=1e-12, abs=0)
+    assert sharp.value == pytest.approx(10, rel=1e-12, abs=0)
+    assert sharp.rkhs == pytest.approx(10, rel=1e-12, abs=0)
 
 
 def test_s_equal_to_1_is_false_for_relu() -> None:
@@ -150,8 +150,8 @@ def test_several_outputs_have_the_bound_of_the_largest() -> None:
     outputs = np.stack([Y6, -3 * Y6[::-1], 0 * Y6], axis=1)
     single = [lnk.bound(FIRST, X6, column) for column in outputs.T]
     b = lnk.bound(FIRST, X6, outputs)
-    assert b.rkhs == pytest.approx(max(s.rkhs for s in single), rel=1e-14)
-    assert b.value == pytest.approx(max(s.value for s in single), rel=1e-14)
+    assert b.rkhs == pytest.approx(max(s.rkhs for s in single), rel=1e-14, abs=0)
+    assert b.value == pytest.approx(max(s.value for s in single), rel=1e-14, abs=0)
 
 
 def test_scales_with_the_targets() -> None:
@@ -159,8 +159,8 @@ def test_scales_with_the_targets() -> None:
     b = lnk.bound(FIRST, X6, Y6)
     for factor in (2.0**-900, 2.0**900):
         scaled = lnk.bound(FIRST, X6, factor * Y6)
-        assert scaled.value == pytest.approx(factor * b.value, rel=1e-14)
-        assert scaled.rkhs == pytest.approx(factor * b.rkhs, rel=1e-14)
+        assert scaled.value == pytest.approx(factor * b.value, rel=1e-14, abs=0)
+        assert scaled.rkhs == pytest.approx(factor * b.rkhs, rel=1e-14, abs=0)
 
 
 def test_at_a_point() -> None:
@@ -191,7 +191,7 @@ def test_all_targets_zero() -> None:
 def test_one_point() -> None:
     """Θ is the number C, so every form but n² is |y|."""
     b = lnk.bound(FIRST, [[2.0, 1.0, 0.0]], [-5.0])
-    assert b.value == pytest.approx(5, rel=1e-14) and b.rkhs == pytest.approx(5, rel=1e-14)
+    assert b.value == pytest.approx(5, rel=1e-14) and b.rkhs == pytest.approx(5, rel=1e-14, abs=0)
 
 
 def test_is_frozen() -> None:

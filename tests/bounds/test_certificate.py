@@ -106,7 +106,9 @@ def test_limit_at_infinity_of_a_chain() -> None:
     arch = serial(dense(2, 0.1), act, dense(2, 0.1), act, dense(2, 0.1), LayerNorm(), dense(1, 0))
     kappa = 1.5**2 / 2
     C, norm = sup_diagonal_enclosure(arch)
-    assert C.lower == pytest.approx(1 + (1 + kappa + kappa**2), rel=1e-14) and norm == math.inf
+    assert (
+        C.lower == pytest.approx(1 + (1 + kappa + kappa**2), rel=1e-14, abs=0) and norm == math.inf
+    )
 
 
 BOUNDED = ("LN first", "LN after, eps", "RMS after, LN", "scale and bias", "GroupNorm 4", "pre-LN")
@@ -185,7 +187,7 @@ def test_wrong_number_of_targets() -> None:
 
 def test_example_of_the_documentation(sinusoid: Certificate) -> None:
     assert 1.5964367e-4 <= sinusoid.lambda_min_lower <= 1.596437e-4
-    assert sinusoid.C.upper == pytest.approx(3.03, rel=1e-15)
+    assert sinusoid.C.upper == pytest.approx(3.03, rel=1e-15, abs=0)
     assert 27.05 < sinusoid.rkhs_upper <= 27.052741
     assert 1377 < sinusoid.sharp_upper <= 1377.65263
     assert sinusoid.n == 100 and sinusoid.norm_upper**2 == pytest.approx(241.5349127, rel=1e-9)

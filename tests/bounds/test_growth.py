@@ -61,7 +61,7 @@ def test_exponent_is_twice_the_product_of_the_degrees(
     degrees: tuple[float, ...], exponent: float
 ) -> None:
     arch = cases.chain(*map(lnk.RectifiedPower, degrees))
-    assert growth(arch).exponent == pytest.approx(exponent, rel=1e-15)
+    assert growth(arch).exponent == pytest.approx(exponent, rel=1e-15, abs=0)
 
 
 def test_of_several_branches_the_steepest_counts() -> None:
@@ -93,4 +93,4 @@ def test_relu_by_hand() -> None:
     """Dense, ReLU, Dense without biases: Θ = 2 q W⁴/2 with q = |x|²/d."""
     arch = lnk.serial(lnk.Dense(8, W_std=3.0), lnk.Relu(), lnk.Dense(1, W_std=2.0))
     assert far(arch).whole
-    assert growth(arch) == pytest.approx((2.0, 36.0), rel=1e-15)
+    assert growth(arch) == pytest.approx((2.0, 36.0), rel=1e-15, abs=0)

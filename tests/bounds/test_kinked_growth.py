@@ -97,7 +97,7 @@ def test_elu_has_its_maximum_inside() -> None:
     c = lnk.sup_diagonal(arch)
     assert c.method == "search" and c.cause is None
     assert c.value == pytest.approx(2.0546, abs=5e-5) and 5 < c.attained_at**2 < 7
-    assert (c.limit_at_zero, c.limit_at_infinity) == pytest.approx((2.0, 2.0), rel=1e-14)
+    assert (c.limit_at_zero, c.limit_at_infinity) == pytest.approx((2.0, 2.0), rel=1e-14, abs=0)
     with mp.workdps(50):
         place = mpf(c.attained_at)
         near_by = [textbook(arch, (place * factor) ** 2) for factor in (1, 0.999, 1.001)]
@@ -144,13 +144,13 @@ def test_a_function_that_is_constant_at_zero() -> None:
     with pytest.raises(ArchitectureError, match=r"LayerNorm: .*constant on short .* Dense between"):
         near(lnk.serial(d, lnk.LayerNorm(0.1), act, lnk.LayerNorm(), d))
     arch = lnk.serial(d, lnk.LayerNorm(0.1), act, d, lnk.LayerNorm(), d)
-    assert near(arch).limit == pytest.approx(4, rel=1e-15)  # 1 + 1, twice
+    assert near(arch).limit == pytest.approx(4, rel=1e-15, abs=0)  # 1 + 1, twice
     bare, direct = lnk.serial(d, act, d), lnk.serial(d, act, lnk.LayerNorm(), d)
-    assert lnk.ntk(bare).diagonal([[1e-3]])[0] == pytest.approx(0.5, rel=1e-15)  # 2·0.5²
+    assert lnk.ntk(bare).diagonal([[1e-3]])[0] == pytest.approx(0.5, rel=1e-15, abs=0)  # 2·0.5²
     with mp.workdps(400):
         exact = float(textbook(direct, mpf(0.02) ** 2))
     theta = lnk.ntk(direct)
-    assert theta.diagonal([[0.02], [0.0]]) == pytest.approx([exact, 0.0], rel=1e-12)
+    assert theta.diagonal([[0.02], [0.0]]) == pytest.approx([exact, 0.0], rel=1e-12, abs=0)
 
 
 # ---------------------------------------------------------------- the mean without C

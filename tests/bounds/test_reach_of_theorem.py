@@ -45,13 +45,13 @@ def test_gelu_has_its_maximum_inside(blocks: int, low: float, high: float) -> No
     c = lnk.sup_diagonal(behind_layernorm(lnk.Gelu(), blocks))
     assert c.method == "search" and low <= c.value <= high
     assert 0.5 < c.attained_at < 1
-    assert c.limit_at_infinity == pytest.approx(blocks + 1, rel=1e-14)
+    assert c.limit_at_infinity == pytest.approx(blocks + 1, rel=1e-14, abs=0)
 
 
 def test_silu_is_above_its_limit() -> None:
     c = lnk.sup_diagonal(behind_layernorm(lnk.Silu(), 1))
     assert c.profile([math.sqrt((1.9 - 0.01) / 2)])[0] == pytest.approx(2.06148, abs=5e-6)
-    assert 2.06148 < c.value < 2.0769 and c.limit_at_infinity == pytest.approx(2, rel=1e-14)
+    assert 2.06148 < c.value < 2.0769 and c.limit_at_infinity == pytest.approx(2, rel=1e-14, abs=0)
 
 
 def test_a_layernorm_with_eps_before_it_is_enough() -> None:
@@ -124,7 +124,7 @@ def test_constants() -> None:
 def test_a_wrong_law_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     arch = last(lnk.Tanh())
     ray = float(lnk.ntk(arch).diagonal([[1e60]])[0])
-    assert at(far(arch), 1e120) == pytest.approx(ray, rel=1e-14)
+    assert at(far(arch), 1e120) == pytest.approx(ray, rel=1e-14, abs=0)
     right = activations._laws
 
     def wrong(layer: lnk.Smooth, lengths: tuple[float, float]) -> activations.Moments:
@@ -209,7 +209,9 @@ def test_reach_of_other_networks(arch: lnk.Serial) -> None:
 def test_mean_bound_of_a_posterior_and_of_several_outputs() -> None:
     arch = lnk.mlp(hidden=1, activation=lnk.Tanh())
     b = lnk.mean_bound(arch, X, np.stack([Y, 2 * Y], axis=1))
-    assert float(b) == pytest.approx(2 * lnk.mean_bound(lnk.posterior(arch, X, Y)).value, rel=1e-12)
+    assert float(b) == pytest.approx(
+        2 * lnk.mean_bound(lnk.posterior(arch, X, Y)).value, rel=1e-12, abs=0
+    )
     assert "activations are bounded" in str(b)
 
 

@@ -48,7 +48,7 @@ def test_maximum_at_zero() -> None:
     assert c.method == "search"
     assert c.attained_at == 0
     assert c.value == pytest.approx(7.9607389, rel=1e-8)
-    assert c.limit_at_infinity == pytest.approx(4.01, rel=1e-14)
+    assert c.limit_at_infinity == pytest.approx(4.01, rel=1e-14, abs=0)
 
 
 def test_maximum_inside() -> None:
@@ -56,7 +56,7 @@ def test_maximum_inside() -> None:
     assert c.value == pytest.approx(5.809416082, abs=1e-9)  # known to so many digits
     assert c.attained_at**2 == pytest.approx(4.512, abs=1e-3)
     assert c.limit_at_zero == pytest.approx(4.9535, abs=1e-4)
-    assert c.limit_at_infinity == pytest.approx(3, rel=1e-14)
+    assert c.limit_at_infinity == pytest.approx(3, rel=1e-14, abs=0)
     # the top is flat to second order: a little aside nothing is higher
     aside = [
         exact_diagonal(INTERIOR, Fraction(c.attained_at * (1 + step)) ** 2)
@@ -77,7 +77,7 @@ def test_trainable_bias(layers: int, at_zero: float) -> None:
 def test_constant() -> None:
     c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="first"))
     assert c.is_constant and c.method == "constant" and not c.certified
-    assert c.value == pytest.approx(3.03, rel=1e-15)
+    assert c.value == pytest.approx(3.03, rel=1e-15, abs=0)
     assert c.limit_at_zero == c.limit_at_infinity == c.value
 
 
@@ -86,13 +86,13 @@ def test_monotone_is_the_limit_in_closed_form() -> None:
     for hidden in (2, 5):
         c = lnk.sup_diagonal(lnk.mlp(hidden=hidden, norm="last", W_std=2**0.5, b_std=0.1))
         assert (c.method, c.attained_at) == ("monotone", math.inf)
-        assert c.value == pytest.approx(hidden + 1.01, rel=1e-14)
+        assert c.value == pytest.approx(hidden + 1.01, rel=1e-14, abs=0)
 
 
 def test_without_normalisation() -> None:
     c = lnk.sup_diagonal(lnk.mlp(hidden=2))
     assert c.value == c.limit_at_infinity == c.attained_at == math.inf
-    assert c.growth == pytest.approx((2.0, 6.0), rel=1e-14)
+    assert c.growth == pytest.approx((2.0, 6.0), rel=1e-14, abs=0)
     assert "6·(|x|/√d)^2" in str(c)
 
 
@@ -141,9 +141,9 @@ def test_norm_on_the_raw_input(norm: lnk.Node) -> None:
     arch = lnk.serial(norm, *lnk.mlp(hidden=1).layers)
     c = lnk.sup_diagonal(arch)
     # far out the input has length 1: K = Θ = 2.01, halved by ReLU, then K = 2.02 and Θ = K + 2.01
-    assert c.method == "monotone" and c.value == pytest.approx(4.03, rel=1e-14)
+    assert c.method == "monotone" and c.value == pytest.approx(4.03, rel=1e-14, abs=0)
     expected = [float(exact_diagonal(arch, Fraction(r * r))) for r in (0.25, 4.0)]
-    assert c.profile([0.25, 4.0]) == pytest.approx(expected, rel=1e-14)
+    assert c.profile([0.25, 4.0]) == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 EPS = st.sampled_from([0.0, 1e-5, 0.1])
@@ -176,7 +176,7 @@ def test_no_norm_beats_the_search(arch: lnk.Serial, powers: list[float]) -> None
     assert seen <= c.value * (1 + 1e-13)
     if inside:  # and the value is one that is taken
         there = exact_diagonal(arch, Fraction(c.attained_at) ** 2)
-        assert float(there) == pytest.approx(c.value, rel=1e-13)
+        assert float(there) == pytest.approx(c.value, rel=1e-13, abs=0)
 
 
 def test_search_finds_a_narrow_peak_between_two_ends() -> None:
@@ -202,7 +202,7 @@ def test_profile() -> None:
     norms = np.array([0.0, 1e-3, 1.0, 1e3, np.inf])
     profile = c.profile(norms)
     theta = lnk.ntk(PRE_LN)
-    assert profile[:-1] == pytest.approx(theta.diagonal(norms[:-1, None]), rel=1e-14)
+    assert profile[:-1] == pytest.approx(theta.diagonal(norms[:-1, None]), rel=1e-14, abs=0)
     assert profile[-1] == c.limit_at_infinity
     with pytest.raises(InputError, match="norms"):
         c.profile([-1.0])
