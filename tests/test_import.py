@@ -73,7 +73,11 @@ TYPES = {
     *("Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Piecewise", "Serial", "Parallel"),
     *("Kernel", "KernelPair", "Kernels"),
 }
-LAZY = {"Certificate", "tangent"}  # imported at their first use, with python-flint, with Flax
+LAZY = {
+    "Certificate",
+    "tangent",
+    "watch",
+}  # imported at their first use, with python-flint, with Flax
 MODULES = {
     *("asymptotics", "datasets", "errors", "experiments", "finite", "nonlinearity"),
     *("plot", "sklearn", "stax"),
@@ -139,7 +143,10 @@ WITHOUT_EXAMPLE = TYPES | MODULES | {name for name in PUBLIC if name.startswith(
 WITHOUT_EXAMPLE |= (
     {
         f"finite.{name}"
-        for name in ("Comparison", "Ensemble", "Estimate", "Network", "Row", "Training")
+        for name in (
+            *("Comparison", "CriticalTime", "Ensemble", "Estimate", "Network", "Row", "Training"),
+            *("Watch", "measures"),
+        )
     }
     | {f"datasets.{name}" for name in ("Cifar", "Faces", "Pictures", "Proteins")}
     | {f"asymptotics.{name}" for name in ("Exponents", "LossFit")}

@@ -121,7 +121,7 @@ def test_what_is_known_of_no_points_changes_nothing(name: str, side: int) -> Non
     program = program_for(dissect_numbers(arch), ("ntk",), x)
     net = Network(assemble(program.structure, np.asarray(program.varying)), program.needs)
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        prepared, few = pairs.prepare(net, x), pairs.prepare(net, x[:3])
+        prepared, few = (pairs.prepare(net.needs, some) for some in (x, x[:3]))
         noted = pairs.remember(net, few, side, True).noted
         usual = pairs.remember(net, prepared, side, True)
         again = pairs.remember(net, prepared, side, True, nothing=tuple(noted))

@@ -179,8 +179,9 @@ def test_factors_of_the_jacobian(model: str) -> None:
     layers = [lnk.Dense(7, b_std=0.3), lnk.Tanh(), lnk.Dense(2, b_std=0.2)]
     if model == "with norm":
         layers = [lnk.Dense(7, b_std=0.3), lnk.LayerNorm(scale=True, bias=True), *layers[1:]]
-    net = lnk.finite.network(lnk.serial(*layers), in_dim=2, rngs=0, dtype=jnp.float64)
-    t = lnk.tangent(net)
+    with jax.enable_x64(True):
+        net = lnk.finite.network(lnk.serial(*layers), in_dim=2, rngs=0, dtype=jnp.float64)
+        t = lnk.tangent(net)
     assert t.structured
     made = t.local(X, output=1)
     with jax.enable_x64(True):

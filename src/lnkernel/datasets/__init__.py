@@ -4,11 +4,10 @@ from lnkernel.datasets.cifar import Cifar, cifar
 from lnkernel.datasets.mnist import mnist
 from lnkernel.datasets.pictures import Pictures
 from lnkernel.datasets.proteins import Proteins, protein
-from lnkernel.datasets.scenes import SCENES, edges, scene
+from lnkernel.datasets.scenes import edges, scene
 from lnkernel.datasets.utk import Faces, utkface
 
 __all__ = [
-    "SCENES",
     "Cifar",
     "Faces",
     "Pictures",

@@ -21,6 +21,10 @@ def scene(name: str, side: int) -> Float64[np.ndarray, "side side"]:
 
     The pictures come with scikit-image (`pip install 'lnkernel[pictures]'`), so that nothing is
     downloaded.
+
+    >>> from lnkernel.datasets import scene
+    >>> scene("camera", 8).shape
+    (8, 8)
     """
     if name not in SCENES:
         raise InputError("name", f"one of {', '.join(SCENES)}", repr(name), "Choose one of these")
@@ -47,7 +51,13 @@ def shrink(picture: Picture, side: int) -> Float64[np.ndarray, "side side"]:
 
 
 def edges(picture: Picture, sigma: float = 1.0) -> Bool[np.ndarray, "height width"]:
-    """Canny's edges of a picture that is smoothed by `sigma` pixels, as scikit-image finds them."""
+    """Canny's edges of a picture that is smoothed by `sigma` pixels, as scikit-image finds them.
+
+    >>> import numpy as np
+    >>> from lnkernel.datasets import edges
+    >>> edges(np.repeat([[0.0, 1.0]], 16, axis=0).repeat(8, axis=1)).any(axis=0).nonzero()[0].tolist()
+    [7, 8]
+    """
     found: Any = _part("feature").canny(picture, sigma=sigma)
     return np.asarray(found, bool)
 

@@ -31,7 +31,7 @@ class EdgePlan:
     data: tuple[str, ...] = ("digits", "CIFAR-10")
     points: int = 300
     width: int = 100
-    fractions: tuple[float, ...] = (0.125, 0.25, 0.5, 4.0)
+    fractions: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 4.0)
     steps: int = 4000
     measurements: int = 150
     levels: tuple[float, ...] = (0.1, 0.05, 0.02, 0.01)

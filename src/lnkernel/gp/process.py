@@ -119,7 +119,7 @@ class Posterior:
 
         >>> import lnkernel as lnk
         >>> post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0], kernel="nngp")
-        >>> (post.std([[0.0]]) ** 2 - post.variance([[0.0]])).round(12).tolist()
+        >>> abs(post.std([[0.0]]) ** 2 - post.variance([[0.0]])).round(12).tolist()
         [0.0]
         """
         variance = self.variance(x)

@@ -78,9 +78,8 @@ class _OfPoints:
                 if side is not None:
                     _check_range(name, side, self._diagonals(side))
 
-            def on_device(one: Array, two: Array) -> tuple[Array, ...]:
-                return traced.matrix(self.arch, one, two, self.which)
-
+            # a program, since what is not traced may be computed by NumPy, and that is on the host
+            on_device = jax.jit(lambda one, two: traced.matrix(self.arch, one, two, self.which))
             return sharded(points, points2, layout, self._matrices, on_device)
 
     def _demand_memory(self, n: int, m: int | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import DTypeLike
 
@@ -42,7 +43,7 @@ def cast(tree: Tree, dtype: DTypeLike | None) -> Tree:
 def refuse_infinite(paths: Sequence[Path], leaves: Sequence[Any], name: str) -> None:
     """Nothing finite comes from parameters that are not."""
     for path, leaf in zip(paths, leaves, strict=True):
-        if not is_traced(leaf) and not bool(jnp.isfinite(leaf).all()):
+        if not is_traced(leaf) and not bool(np.isfinite(np.asarray(leaf)).all()):
             raise InputError(
                 name,
                 "finite parameters",

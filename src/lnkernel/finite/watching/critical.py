@@ -43,7 +43,7 @@ def critical_time(steps: np.ndarray, values: np.ndarray, name: str, how: str) ->
     >>> t = np.arange(1, 1001)
     >>> found = critical_time(t, np.exp(-4 * np.log10(t / 100) ** 2), "kta", "peak")
     >>> round(found.time), round(found.low), round(found.high)
-    (100, 38, 261)
+    (100, 39, 258)
     """
     if how not in HOW:
         names = " or ".join(f'"{one}"' for one in HOW)
