@@ -338,7 +338,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = "none" if options.numpy else "every" if options.every_way else None
     tasks = [(programs, name, d) for name, _, d in rows]
     # processes of their own, each for few networks: compiled programs take memory
-    with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=8) as pool:
+    # and most of the time, so that they are kept on disk for the next run
+    with multiprocessing.get_context("spawn").Pool(
+        options.jobs, initializer=lnk.store_programs, maxtasksperchild=8
+    ) as pool:
         for found in tqdm(pool.imap(_line, tasks), total=len(tasks), unit="network"):
             lines.append(found)
             tqdm.write(str(found), file=sys.stdout)
