@@ -52,9 +52,13 @@ SMALL = Tiling(112, 20)
 CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
+MANY_LEFT = 3  # batches, during which other work can be done
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
+DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
 MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
+PAGE = 512  # numbers
+MOST_TOUCHED = 1 << 23  # numbers; more pages take longer than it takes to prepare the points
 # Kept: threads start once, not with every matrix. XLA has threads of its own; so few keep memory and cores busy.
 THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "lnkernel")
 
@@ -63,8 +67,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n, quick = len(x), by_angle(program)
     size, batch = _tiling(x, quick is not program)
+    out = tuple(_matrix(n, n) for _ in program.which)
     one = prepare(quick, x, size)
-    out = tuple(np.empty((n, n)) for _ in program.which)
 
     def write(tile: Tile) -> Pairs | None:
         (i, j), delicate = tile.corner, _delicate_pairs(tile, one_half=True)
@@ -96,8 +100,8 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, quick = len(x), len(x2), by_angle(program)
     size, batch = _tiling(x, quick is not program)
+    out = tuple(_matrix(n, m) for _ in program.which)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
-    out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(tile: Tile) -> Pairs | None:
         i, j = tile.corner
@@ -115,6 +119,14 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
             for matrix, value in zip(out, values, strict=True):
                 matrix[a, b] = value
     return out, ends, ends2
+
+
+def _matrix(n: int, m: int) -> np.ndarray:
+    """Room for a matrix. Its first pages are asked for at once, by a thread that has nothing else to do yet."""
+    matrix = np.empty((n, m))
+    first = matrix.reshape(-1)[:MOST_TOUCHED:PAGE]
+    THREADS.submit(first.fill, 0.0)
+    return matrix
 
 
 class Tile(NamedTuple):
@@ -173,13 +185,14 @@ class Tiles:
 
 def _collect(parts: list[Future[list[Pairs]]]) -> Iterator[list[Pairs]]:
     """What these give, in two pieces: the first that there is, to be worked on while the others are computed, and
-    the rest. Each piece takes the careful rules once, which for few pairs is all that counts."""
+    the rest. Each piece takes the careful rules once, which for few pairs is all that counts; and while Python works
+    on it, threads that copy have to wait, so that there is only one piece if there is little to compute."""
     found: list[Pairs] = []
     early = False
     try:
-        for part in parts:
+        for number, part in enumerate(parts, 1):
             found += part.result()
-            if found and not early:
+            if found and not early and len(parts) - number >= MANY_LEFT:
                 early = True
                 yield found
                 found = []
@@ -260,15 +273,21 @@ def _with_care(
         yield rows, columns, [np.asarray(value) for value in values]
         return
     most = MOST_COORDINATES // points.raw.unit.shape[1]
-    allowed = [c for c in CHUNKS if c <= most] or CHUNKS[:1]
+    chunks = DEAR_CHUNKS if program.needs.compiler else CHUNKS
+    allowed = [c for c in chunks if c <= most] or chunks[:1]
     chunk = next((c for c in allowed if c >= len(rows)), allowed[-1])
     static = program.structure, program.needs, program.which, program.all_live
     compute = compiled(_careful, *static)
-    for k in range(0, len(rows), chunk):
+
+    def some(k: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         a, b = rows[k : k + chunk], columns[k : k + chunk]
         sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
-        found = compute(program.varying, *sides)
-        yield a, b, [np.asarray(value)[: len(a)] for value in found]
+        with jax.enable_x64(True):  # each thread has settings of its own
+            found = compute(program.varying, *sides)
+            return a, b, [np.asarray(value)[: len(a)] for value in found]
+
+    # pairs that are integrated keep one core busy each, so that there are threads for all of them
+    yield from THREADS.map(some, range(0, len(rows), chunk))
 
 
 def _careful(
