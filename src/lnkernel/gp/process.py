@@ -23,7 +23,7 @@ from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, as_traced, seen_with
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.structure import assemble, dissect
-from lnkernel.precision import is_traced
+from lnkernel.precision import as_leaf, demand_float64, is_traced
 from lnkernel.types import (
     Array,
     Covariance,
@@ -308,11 +308,12 @@ class Posterior:
 def _flatten(post: Posterior) -> tuple[tuple[Any, ...], Any]:
     fit = as_traced(post._held) if isinstance(post._held, Fit) else post._held
     structure, varying = dissect(fit.arch)
-    leaves = (varying, fit.x, fit.y, fit.noise, fit.both, fit.diagonal)
+    leaves = (list(map(as_leaf, varying)), fit.x, fit.y, fit.noise, fit.both, fit.diagonal)
     return leaves, (structure, fit.which, fit.one_output)
 
 
 def _unflatten(fixed: Any, leaves: Any) -> Posterior:
+    demand_float64(leaves)
     structure, which, one_output = fixed
     varying, x, y, *rest = leaves
     return Posterior(TracedFit(assemble(structure, varying), which, x, y, one_output, *rest))
