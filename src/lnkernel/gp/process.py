@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, overload
@@ -240,6 +240,9 @@ class Posterior:
         >>> post.at([0, 1, math.inf]).mean([[2.0]]).round(3).tolist()
         [[0.0], [0.516], [1.0]]
         """
+        if isinstance(t, Iterator):
+            came = f"a {type(t).__name__}"
+            raise InputError("t", "a time, or a list of times", came, "Write list(...) around it")
         if isinstance(t, list | tuple) or np.ndim(t):
             times = jnp.asarray(t) if is_traced(t) else np.asarray(as_array("t", t))
             if times.ndim != 1 or not times.size:
@@ -254,7 +257,7 @@ class Posterior:
             return self._stop(gradient_flow(t), "at a time that is traced")
         time = plain_number("t", t, "a time from 0 to infinity")
         if not time >= 0:
-            raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
+            raise InputError("t", "a time from 0 to infinity", repr(time), "Time runs forwards")
         return self._stop(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
 
     def after(self, steps: int, learning_rate: Number) -> Stopped:
