@@ -114,6 +114,12 @@ def integer_at_least(layer: Any, name: str, least: int) -> None:
             f"{name} must be an integer, at least {least}, got {value!r}",
             f"Choose {name} = {least} or more",
         )
+    if value >= 2**63:
+        _refuse_layer(
+            layer,
+            f"{name} must be in the range of 64-bit integers, got {reprlib.repr(value)}",
+            f"Choose a smaller {name}",
+        )
 
 
 def homogeneous_degree(layer: Any) -> None:

@@ -102,7 +102,9 @@ def _expect_node(name: str, place: int, layer: object) -> None:
             name,
             f"argument {place}",
             f"expected a layer, got {layer!r} of type {type(layer).__name__}",
-            "Write e.g. lnkernel.Relu(), with the brackets",
+            f"Write lnkernel.parse({layer!r})"
+            if isinstance(layer, str)
+            else "Write e.g. lnkernel.Relu(), with the brackets",
         )
 
 

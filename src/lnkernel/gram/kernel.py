@@ -25,7 +25,15 @@ from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
 from lnkernel.gram.sharded import Layout, sharded
 from lnkernel.gram.structure import assemble, dissect
-from lnkernel.precision import as_own_numpy, demand_plain_numbers, demand_x64, inside_jit, is_traced
+from lnkernel.precision import (
+    as_leaf,
+    as_own_numpy,
+    demand_float64,
+    demand_plain_numbers,
+    demand_x64,
+    inside_jit,
+    is_traced,
+)
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
 
@@ -208,9 +216,10 @@ def _register(cls: type[_OfPoints]) -> None:
 
     def flatten(kernel: _OfPoints) -> tuple[list[Any], Any]:
         structure, varying = dissect(kernel.arch)
-        return varying, (structure, kernel.which)
+        return list(map(as_leaf, varying)), (structure, kernel.which)
 
     def unflatten(fixed: Any, varying: Any) -> _OfPoints:
+        demand_float64(varying)
         made = object.__new__(cls)  # unchecked: a tree of gradients has the same structure
         object.__setattr__(made, "arch", assemble(fixed[0], varying))
         object.__setattr__(made, "which", fixed[1])

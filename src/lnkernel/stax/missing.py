@@ -75,8 +75,12 @@ OF_NT = {
     (PREDICTING, "Use lnkernel.posterior(arch, X, y).max_learning_rate"): ("max_learning_rate",),
     (
         "networks linearised around their parameters are not part of stax",
-        "Use lnkernel.posterior(arch, X, y).at(t), which is their training at infinite width, or jax.jvp",
+        "Use lnkernel.tangent(model).linear, or lnkernel.posterior(arch, X, y).at(t), their training at infinite width",
     ): ("linearize", "taylor_expand"),
+    (
+        "its output depends on the other points of the batch, so it has no kernel of two points",
+        "Take LayerNorm, or omit it: with fixed statistics it is an affine map",
+    ): ("BatchNorm",),
     ("kernels without the layers' state are functions here", "Use lnkernel.ntk(arch)(x, x2)"): (
         *("kernel_fn", "ntk", "nngp"),
     ),
