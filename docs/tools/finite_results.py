@@ -270,7 +270,7 @@ def asymptotics(folder: Path) -> list[str]:
             "target": row["target"],
             "ξ, law": _number(row["ξ, law"], ".3f"),
             "ξ, fitted [95 %]": interval(row, "ξ, fitted", "95 % from", "to", ".3f"),
-            "window, in tλ_1": window(row),
+            "window, in tλ₁": window(row),
         }
         for row in rows(folder, "losses")
         if row["network"] in ("ReLU", "LayerNorm, ReLU", "groups of 4")
@@ -287,7 +287,7 @@ def asymptotics(folder: Path) -> list[str]:
             "loss, networks/kernel [95 %]": interval(
                 row, "loss, networks/kernel", "ratio, 95 % from", "ratio, to"
             ),
-            "window, in tλ_1": window(row),
+            "window, in tλ₁": window(row),
         }
         for row in rows(folder, "networks")
     ]
