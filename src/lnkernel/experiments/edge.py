@@ -46,8 +46,8 @@ def conduct(
     """
     plan = EdgePlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
-        plan = replace(plan, points=100, width=32, steps=400, measurements=40, linear_steps=3000)
-        plan = replace(plan, fractions=(0.25, 1.0, 4.0), levels=(0.2, 0.1))
+        plan = replace(plan, points=100, width=32, steps=200, measurements=28, linear_steps=3000)
+        plan = replace(plan, fractions=(0.125, 0.25, 4.0), levels=(0.2, 0.1, 0.05))
         plan = replace(plan, data=plan.data if cifar else ("digits",), linear_rates=(0.03, 0.06))
     sources, origin = {"digits": digits(plan.points)}, ""
     if "CIFAR-10" in plan.data:
