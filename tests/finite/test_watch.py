@@ -284,6 +284,8 @@ def test_critical_times() -> None:
         (1 + S, "zero", "positive from the first step on"),
         (np.sin(9 * S), "sigmoid", "no sigmoid"),
         (np.ones(len(S)), "peak", "does not change"),
+        (1 / (1 + np.exp(-3 * (S - 4.5))), "sigmoid", "at the last step or beyond"),
+        (1 / (1 + np.exp(3 * (S + 0.5))), "sigmoid", "at the first step or beyond"),
     ],
 )
 def test_no_critical_time(values: np.ndarray, how: str, reason: str) -> None:

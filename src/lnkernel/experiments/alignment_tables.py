@@ -48,11 +48,9 @@ def _columns(name: str, values: np.ndarray) -> Row:
 
 
 def critical_times(found: Found, name: str) -> list[float]:
-    """log10 of the critical time of every network that has one; a sigmoid whose middle is at the end
-    of the run has not turned yet."""
-    last = 0.99 * found["steps"].max()
+    """log10 of the critical time of every network that has one."""
     made = [critical_time(found["steps"], one, name, RULES[name]).time for one in found[name]]
-    return [float(np.log10(time)) for time in made if time is not None and time < last]
+    return [float(np.log10(time)) for time in made if time is not None]
 
 
 def main_row(kind: Kind, found: Found) -> Row:

@@ -44,6 +44,8 @@ def draw_runs(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
             column[0].set(title=name, xlabel="step", xscale="log", ylim=(0, 2))
             column[0].legend(loc="upper left", fontsize=6, ncols=2, columnspacing=1.0)
             column[1].set(xlabel="loss (1/2n)Σ", xscale="log", xlim=(0.6, plan.levels[-1] / 2))
+            column[1].set_xticks(plan.levels, [f"{level:g}" for level in plan.levels])
+            column[1].xaxis.set_minor_formatter("")
             for level in plan.levels:
                 column[1].axvline(level, color="0.8", lw=0.5, zorder=0)
         axes[0, 0].set_ylabel("sharpness · η/2")
