@@ -48,6 +48,7 @@ def draw_order(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
                     label=kind.label,
                 )
             ax.set(title=title, xscale="log", yscale=scale)
+            ax.yaxis.set_tick_params(which="minor", labelsize="x-small")
         for ax in axes[1]:
             ax.set_xlabel("step")
         figure.legend(
@@ -108,6 +109,7 @@ def draw_local(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
             ax.plot([min(ends), max(ends)], [min(ends), max(ends)], color="black", lw=0.5)
             ax.set(title=title, xlabel="measured", ylabel="by the local form")
         axes[0].set(xscale="log", yscale="log")
+        axes[0].xaxis.set_minor_formatter("")
         figure.legend(
             *axes[1].get_legend_handles_labels(),
             loc="outside lower center",
