@@ -35,16 +35,21 @@ def prepare_run(
     settings: Settings,
     rows: int | None = None,
     watch: Watch | None = None,
+    optimizer_state: Any = None,
 ) -> Iterator[TrainingRun]:
     """A run of networks that are stacked along the first axis of `params` and `rest`.
 
     `rows`: how many a full-batch step takes at a time, for networks that take each by itself.
+    `optimizer_state`: in place of the optimizer's own at the start, stacked like `params`; by it each
+    network can have a learning rate of its own that is no part of the compiled program.
     """
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     one = jax.tree.map(lambda leaf: leaf[0], params)
     batches = Batches(data.points, settings.batch_size or data.points)
     learner = Learner(graph, wrt, recognise(optimizer, one), batches, rows, data.own)
     start = initial_state(learner, params, rest)
+    if optimizer_state is not None:
+        start = start._replace(optimizer=optimizer_state)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
     recording = None if watch is None else Recording(watch, learner, start, seeds, settings.steps)
