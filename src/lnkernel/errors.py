@@ -405,6 +405,18 @@ class HalfMatrixError(LnkernelError, TypeError):
         )
 
 
+class SpreadMatrixError(LnkernelError, TypeError):
+    """A posterior whose Gram matrix is nowhere as a whole was asked for what takes the whole."""
+
+    def __init__(self, n: int):
+        super().__init__(
+            f"posterior: expected one that holds its whole Gram matrix, got one of {n} points whose matrix is spread "
+            "over devices (sharding=...) or never stored (tolerance=...). Training in time, variances inside jax.jit, "
+            "jax.grad or jax.vmap, and posteriors that jax.tree.map has made take the whole matrix. The mean works "
+            "everywhere, variances and bounds outside of transformations; for the others leave these arguments out."
+        )
+
+
 class SingularGramError(LnkernelError, ArithmeticError):
     """A Gram matrix that float64 cannot tell from a singular one.
 

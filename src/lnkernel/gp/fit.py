@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.check import Data, as_data, as_inputs
-from lnkernel.errors import HalfMatrixError
+from lnkernel.errors import HalfMatrixError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
-from lnkernel.gp.diagnosis import is_resolved, singular, singular_rows
+from lnkernel.gp.diagnosis import Factorise, is_resolved, singular, singular_rows
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.filters import Filter, symmetric_root
@@ -20,9 +20,11 @@ from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
 from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
 from lnkernel.gp.predictor import Predictor
+from lnkernel.gp.sharded_cholesky import ShardedCholesky, sharded_cholesky
 from lnkernel.gp.spectrum import Eigen, eigen
 from lnkernel.gram.kernel import Kernel
 from lnkernel.gram.memory import demand_memory
+from lnkernel.gram.sharded import Layout
 from lnkernel.types import MorePoints, Noise, Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
@@ -96,6 +98,8 @@ class Fit(Predictor):
 
     @cached_property
     def eigen(self) -> Eigen:
+        if isinstance(self.factor, ShardedCholesky):
+            raise SpreadMatrixError(len(self.data.x))
         demand_memory(len(self.data.x), 4, "Training in time, by the eigenvectors")
         if not isinstance(self.factor, Cholesky):
             raise HalfMatrixError(len(self.data.x))
@@ -167,9 +171,16 @@ class Fit(Predictor):
 
 
 def fit(
-    arch: Node, which: str, X: Points, y: Targets, noise: Noise, mean_first: bool = False
+    arch: Node,
+    which: str,
+    X: Points,
+    y: Targets,
+    noise: Noise,
+    mean_first: bool = False,
+    sharding: Layout | None = None,
 ) -> Fit:
-    """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room.
+    """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room,
+    or over many devices.
 
     With `mean_first` in single precision, where that will do for the mean, and then in float64
     as soon as more is asked for.
@@ -178,8 +189,16 @@ def fit(
     data = as_data(X, y)
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
+    rows = GramRows(kernel, data.x, variance)
+    if sharding is not None:
+        spread = partial(sharded_cholesky, sharding=sharding)
+        made = Fit(arch, which, data, variance, _factorise_half(rows, spread))
+        _ = (
+            made.coefficients
+        )  # now, because no program inside another one can compute over these devices
+        return made
     if is_needed(len(data.x)):
-        return Fit(arch, which, data, variance, _factorise_half(GramRows(kernel, data.x, variance)))
+        return Fit(arch, which, data, variance, _factorise_half(rows, packed_cholesky))
     gram = matrix(kernel, data.x)
     if np.any(variance):
         gram.flat[:: len(gram) + 1] += variance
@@ -194,11 +213,11 @@ def fit(
     return Fit(arch, which, data, variance, factor)
 
 
-def _factorise_half(rows: GramRows) -> Factor:
-    factor = packed_cholesky(rows)
+def _factorise_half(rows: GramRows, factorise: Factorise) -> Factor:
+    factor = factorise(rows)
     if factor is None or not is_resolved(factor):
         del factor  # its memory is needed
-        raise singular_rows(rows)
+        raise singular_rows(rows, factorise)
     return factor
 
 

@@ -7,7 +7,8 @@ from lnkernel.errors import InputError
 from lnkernel.gp.fit import fit
 from lnkernel.gp.process import Posterior
 from lnkernel.gp.traced import traced_fit
-from lnkernel.precision import inside_jit, is_traced
+from lnkernel.gram.sharded import Layout
+from lnkernel.precision import demand_plain_numbers, inside_jit, is_traced
 from lnkernel.types import Noise, Points, Targets
 
 __all__ = ["KERNELS", "Posterior", "posterior"]
@@ -16,7 +17,13 @@ KERNELS = ("ntk", "nngp")
 
 
 def posterior(
-    arch: Architecture, X: Points, y: Targets, kernel: str = "ntk", noise: Noise = 0.0
+    arch: Architecture,
+    X: Points,
+    y: Targets,
+    kernel: str = "ntk",
+    noise: Noise = 0.0,
+    *,
+    sharding: Layout | None = None,
 ) -> Posterior:
     r"""The posterior of an infinitely wide network given data, with $A = k(X, X) + \mathrm{noise}\cdot I$:
 
@@ -33,6 +40,8 @@ def posterior(
             term of the loss, $\frac12\sum_i (f(x_i) - y_i)^2 + \frac{\mathrm{noise}}2 |\theta - \theta_0|^2$.
             Or a variance for each point, (n,); for "ntk" the mean then minimises
             $\frac12\sum_i (f(x_i) - y_i)^2/\mathrm{noise}_i + \frac12 |\theta - \theta_0|^2$.
+        sharding: a `jax.sharding.Sharding` or `Mesh`, over whose devices (and hosts) the matrix is spread and
+            factorised: 4 n² bytes in all. Every process of a program calls it alike.
 
     Nothing else is added: where float64 cannot tell the Gram matrix from a singular one, a
     `SingularGramError` says so, and equal inputs are named by a `DuplicateInputsError`. The
@@ -55,6 +64,9 @@ def posterior(
     [0.0]
     """
     network, which = as_architecture(arch), known_kernel(kernel)
+    if sharding is not None:
+        demand_plain_numbers("posterior with sharding=...", network, X, y, noise)
+        return Posterior(fit(network, which, X, y, noise, sharding=sharding))
     if is_traced(network, X, y, noise) or inside_jit():
         return Posterior(traced_fit(network, which, X, y, noise))
     return Posterior(fit(network, which, X, y, noise, mean_first=True))
