@@ -23,7 +23,7 @@ import lnkernel as lnk
 from benchmarks.memory import growth, high_water
 from lnkernel.experiments.domains import Split, r_squared, split
 from lnkernel.experiments.protein_report import LARGE
-from lnkernel.gp import fit, packed, rectangular_packed
+from lnkernel.gp import cholesky, fit, packed, rectangular_packed
 
 ARCH = lnk.mlp(hidden=2, norm="first")
 NOISE = 0.1
@@ -107,7 +107,7 @@ def _ours(
     x: np.ndarray, y: np.ndarray, noise: float, clock: Clock, way: str
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Everything up to the refined coefficients and the likelihood."""
-    half, square = rectangular_packed.factorise_in_place, fit.cholesky_in_place
+    half, square = rectangular_packed.factorise_in_place, cholesky.cholesky_in_place
     with (
         mock.patch.object(packed, "ROOM", np.inf if way == "half" else 0),
         mock.patch.object(

@@ -417,6 +417,23 @@ class SpreadMatrixError(LnkernelError, TypeError):
         )
 
 
+class NotConvergedError(LnkernelError, ArithmeticError):
+    """Conjugate gradients that did not come as near as the tolerance asks for."""
+
+    def __init__(self, iterations: int, residual: float, goal: float, stuck: bool):
+        why = (
+            "It did not shrink any more: float64 allows for no smaller one, because noise and tolerance are small "
+            "beside the largest eigenvalue. Ask for a larger tolerance="
+            if stuck
+            else "Ask for a preconditioner of higher rank="
+        )
+        super().__init__(
+            f"posterior: expected a residual of at most {goal:.3g}, got {residual:.3g} after {iterations} iterations "
+            f"of conjugate gradients. {why}, or give more noise; a posterior without tolerance= is factorised instead."
+        )
+        self.iterations, self.residual, self.goal = iterations, residual, goal
+
+
 class SingularGramError(LnkernelError, ArithmeticError):
     """A Gram matrix that float64 cannot tell from a singular one.
 

@@ -12,10 +12,12 @@ from lnkernel.arch import Node
 from lnkernel.check import Data, as_data, as_inputs
 from lnkernel.errors import HalfMatrixError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
+from lnkernel.gp.conjugate_gradients import Solution
 from lnkernel.gp.diagnosis import Factorise, is_resolved, singular, singular_rows
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.filters import Filter, symmetric_root
+from lnkernel.gp.iterative import Iterative, iterative
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
 from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
@@ -42,6 +44,7 @@ class Fit(Predictor):
     data: Data
     noise: Variance
     solver: Factor | SinglePrecision  # of A
+    iterated: Solution | None = None  # A⁻¹ y, where it was found by iteration
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -55,7 +58,7 @@ class Fit(Predictor):
     @cached_property
     def coefficients(self) -> np.ndarray:
         """A⁻¹ y, (n, k)."""
-        return self.solver.solve(self.data.y)
+        return self.solver.solve(self.data.y) if self.iterated is None else self.iterated.solution
 
     def inputs(self, x: MorePoints) -> np.ndarray:
         """Points to predict at, checked."""
@@ -85,6 +88,19 @@ class Fit(Predictor):
         """φ(A) b."""
         return self.eigen.apply(lambda values: np.asarray(chosen(values)), b)
 
+    @cached_property
+    def residual(self) -> np.ndarray:
+        """y - A a with the coefficients a, (n, k)."""
+        if self.iterated is not None:
+            return self.iterated.residual
+        return self.data.y - self.factor.times(self.coefficients)
+
+    def misfit_bounds(self) -> tuple[float, float]:
+        """Numbers that yᵀ A⁻¹ y, summed over the outputs, lies between: it is aᵀy + aᵀr + rᵀA⁻¹r."""
+        a, r = self.coefficients, self.residual
+        lower = float((a * (self.data.y + r)).sum())
+        return lower, lower + float(np.square(r).sum()) / float(np.min(self.noise))
+
     def misfit(self) -> float:
         """yᵀ A⁻¹ y, summed over the outputs."""
         return float(np.einsum("ik,ik->", self.data.y, self.coefficients))
@@ -98,7 +114,7 @@ class Fit(Predictor):
 
     @cached_property
     def eigen(self) -> Eigen:
-        if isinstance(self.factor, ShardedCholesky):
+        if isinstance(self.factor, ShardedCholesky | Iterative):
             raise SpreadMatrixError(len(self.data.x))
         demand_memory(len(self.data.x), 4, "Training in time, by the eigenvectors")
         if not isinstance(self.factor, Cholesky):
@@ -120,8 +136,7 @@ class Fit(Predictor):
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
 
         def explained(rows: np.ndarray) -> np.ndarray:
-            half = self.factor.half_solve(matrix(self.kernel, self.data.x, rows))
-            return np.einsum("im,im->m", half, half)
+            return self.factor.quadratic(matrix(self.kernel, self.data.x, rows))
 
         known = np.concatenate([explained(rows) for rows in self.blocks(x)])
         return _not_negative(diagonal(self.kernel, x) - known)
@@ -129,8 +144,7 @@ class Fit(Predictor):
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m, m)."""
         self._demand_covariance(x, matrices=2)
-        half = self.factor.half_solve(matrix(self.kernel, self.data.x, x))
-        return matrix(self.kernel, x) - half.T @ half
+        return matrix(self.kernel, x) - self.factor.inner(matrix(self.kernel, self.data.x, x))
 
     def covariance_root(self, x: np.ndarray) -> np.ndarray:
         """The symmetric square root of `covariance`."""
@@ -178,9 +192,11 @@ def fit(
     noise: Noise,
     mean_first: bool = False,
     sharding: Layout | None = None,
+    tolerance: float | None = None,
+    rank: int | None = None,
 ) -> Fit:
     """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room,
-    or over many devices.
+    or over many devices. With a tolerance nothing is factorised: the mean is found by iteration.
 
     With `mean_first` in single precision, where that will do for the mean, and then in float64
     as soon as more is asked for.
@@ -190,6 +206,9 @@ def fit(
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
     rows = GramRows(kernel, data.x, variance)
+    if tolerance is not None:
+        solver = iterative(rows, tolerance, rank, sharding)
+        return Fit(arch, which, data, variance, solver, solver.solve_to(data.y))
     if sharding is not None:
         spread = partial(sharded_cholesky, sharding=sharding)
         made = Fit(arch, which, data, variance, _factorise_half(rows, spread))

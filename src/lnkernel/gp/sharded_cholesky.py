@@ -13,7 +13,7 @@ way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -55,12 +55,7 @@ class ShardedCholesky(Factor):
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k), by computing A once more."""
-        product = np.zeros((self.layout.padded, b.shape[1]))
-        right = self.layout.pad(b)
-        with jax.enable_x64(True):
-            for strip in self.strips:
-                product += np.asarray(_times_strip(strip, right, self.layout.mesh))
-        return product[: len(b)] + self.diagonal[:, None] * b
+        return strips_times(self.strips, self.layout, b) + self.diagonal[:, None] * b
 
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         return self._by_columns(b, (False,))
@@ -92,9 +87,7 @@ class ShardedCholesky(Factor):
 
     @cached_property
     def _frobenius(self) -> float:
-        with jax.enable_x64(True):
-            squares = sum(float(_square(strip)) for strip in self.strips)
-        return math.sqrt(2 * squares + float(np.square(self.diagonal).sum()))
+        return math.sqrt(2 * sum_of_squares(self.strips) + float(np.square(self.diagonal).sum()))
 
     def with_diagonal(self, diagonal: np.ndarray) -> ShardedCholesky:
         return replace(self, diagonal=diagonal)
@@ -112,6 +105,21 @@ def sharded_cholesky(
     with jax.enable_x64(True):
         tiles = _factorise(tuple(_with_bar(strips)), strips.layout)
     return None if tiles is None else ShardedCholesky(tiles, strips, diagonal)
+
+
+def strips_times(strips: Iterable[jax.Array], layout: StripLayout, b: np.ndarray) -> np.ndarray:
+    """A b but for the diagonal of A, for b of shape (n, k)."""
+    product, right = np.zeros((layout.padded, b.shape[1])), layout.pad(b)
+    with jax.enable_x64(True):
+        for strip in strips:
+            product += np.asarray(_times_strip(strip, right, layout.mesh))
+    return product[: len(b)]
+
+
+def sum_of_squares(strips: Iterable[jax.Array]) -> float:
+    """Of all that stands below the diagonal."""
+    with jax.enable_x64(True):
+        return sum(float(_square(strip)) for strip in strips)
 
 
 def demand_room(layout: StripLayout) -> None:
@@ -202,7 +210,8 @@ def _forward(tiles: Tiles, b: Array, mesh: Mesh) -> jax.Array:
 
     def whole(mine: Tiles, b: Array) -> Array:
         block, height = mine[0][0].shape
-        me, done = jax.lax.axis_index(AXIS), []
+        me = jax.lax.axis_index(AXIS)
+        done: list[Array] = []
         for m in range(len(mine)):
             right = jax.lax.dynamic_slice_in_dim(b, m * height + me * block, block)
             for earlier, known in enumerate(done):
@@ -255,7 +264,8 @@ def _times_strip(strip: Array, b: Array, mesh: Mesh) -> jax.Array:
     """What the rows of a strip, and by symmetry its columns, add to A b, but for the diagonal."""
 
     def whole(mine: Array, b: Array) -> Array:
-        me, block, stop = jax.lax.axis_index(AXIS), *mine.shape
+        me = jax.lax.axis_index(AXIS)
+        block, stop = mine.shape
         start = stop - block * mesh.devices.size + me * block
         below = jnp.where(jnp.arange(stop) < (start + jnp.arange(block))[:, None], mine, 0.0)
         some = jax.lax.dynamic_slice_in_dim(b, start, block)

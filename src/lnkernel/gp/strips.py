@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,8 +83,11 @@ def deal_out(n: int, layout: Layout) -> StripLayout:
     (1, 1000, 1000)
     """
     sharding = as_sharding(layout)
-    named = sharding.mesh.devices.flat if isinstance(sharding, NamedSharding) else None
-    devices = list(named) if named is not None else sorted(sharding.device_set, key=lambda d: d.id)
+    devices: list[Any] = (
+        list(sharding.mesh.devices.flat)
+        if isinstance(sharding, NamedSharding)
+        else sorted(sharding.device_set, key=lambda device: device.id)
+    )
     mesh, count = Mesh(np.array(devices), (AXIS,)), len(devices)
     few = max(1, min(GROUPS, n // GROUP, math.isqrt(n // count)))
     groups = max(few, -(-n // (count * BLOCK)))
