@@ -417,6 +417,24 @@ class SpreadMatrixError(LnkernelError, TypeError):
         )
 
 
+class LostProcessError(LnkernelError, RuntimeError):
+    """Another process of the same program has ended, or cannot be reached any more."""
+
+    def __init__(self, process: int, processes: int, said: str):
+        super().__init__(
+            f"process {process} of {processes}: expected all of them to take part, but the connection to another one "
+            f"is gone ({said.splitlines()[0][:200]}). It was killed, ran out of memory, or lost its network; its own "
+            "output tells. Start all of them again: with tile files (tiles=...) nothing that was written is lost."
+        )
+
+
+class TileFileError(LnkernelError, OSError):
+    """Files of a kernel matrix that cannot be written or read."""
+
+    def __init__(self, path: Any, expected: str, got: str, remedy: str):
+        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}.")
+
+
 class NotConvergedError(LnkernelError, ArithmeticError):
     """Conjugate gradients that did not come as near as the tolerance asks for."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import InputError, NotConvergedError, SpreadMatrixError
-from lnkernel.gp import strips
+from lnkernel.gp import iterates, strips
 from lnkernel.gp.conjugate_gradients import Preconditioner, conjugate_gradients
 from lnkernel.gp.pivoted import LowRank, pivoted_cholesky
 from lnkernel.gram import memory
@@ -101,6 +103,21 @@ def test_too_few_iterations_are_said() -> None:
     matrix = np.diag(np.arange(1.0, 60.0))
     with pytest.raises(NotConvergedError, match=r"after 5 iterations of conjugate gradients. Ask"):
         conjugate_gradients(lambda b: matrix @ b, lambda b: b, np.ones((59, 1)), 1e-9, most=5)
+
+
+def test_an_interrupted_iteration_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iterates, "EVERY", 0.0)
+    options = {"noise": 0.01, "rank": 5, "tiles": tmp_path}
+    first = lnk.posterior(ARCH, X, Y, tolerance=1e-2, **options)._fit.iterated
+    on = lnk.posterior(ARCH, X, Y, tolerance=1e-6, **options)
+    whole = lnk.posterior(ARCH, X, Y, tolerance=1e-6, noise=0.01, rank=5)
+    assert first is not None and on._fit.iterated is not None and whole._fit.iterated is not None
+    assert 0 < on._fit.iterated.iterations < whole._fit.iterated.iterations
+    np.testing.assert_allclose(on.mean(NEW), whole.mean(NEW), atol=2e-6)
+    damaged = next(tmp_path.rglob("iterate-*.npy"))
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    again = lnk.posterior(ARCH, X, Y, tolerance=1e-6, **options)
+    np.testing.assert_allclose(again.mean(NEW), whole.mean(NEW), atol=2e-6)
 
 
 def test_a_matrix_of_low_rank_lies_below() -> None:

@@ -13,9 +13,10 @@ from jax.sharding import Mesh
 
 import lnkernel as lnk
 from lnkernel.errors import TransformationError
-from lnkernel.gp import strips
+from lnkernel.gp import floor, strips
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.sharded_cholesky import sharded_cholesky
+from lnkernel.gp.spectrum import Eigenvalue
 
 ARCH = lnk.mlp(hidden=1, norm="first")
 ONE = Mesh(np.array(jax.devices()[:1]), ("rows",))
@@ -53,3 +54,24 @@ def test_a_matrix_without_a_factor() -> None:
 def test_it_takes_plain_numbers() -> None:
     with pytest.raises(TransformationError), jax.enable_x64(True):
         jax.jit(lambda x: lnk.posterior(ARCH, x, X[:, 0], sharding=ONE).mean(x))(X)
+
+
+def test_a_floor_of_the_smallest_eigenvalue() -> None:
+    matrix = lnk.ntk(ARCH)(X)
+    least = np.linalg.eigvalsh(matrix)[0]
+    ways = {"over devices": ONE, "here": None}
+    for layout in ways.values():
+        found = lnk.posterior(ARCH, X, X[:, 0], sharding=layout).eigenvalue_floor()
+        assert 0.999 * least < found < least
+    noisy = lnk.posterior(ARCH, X, X[:, 0], noise=1e6, sharding=ONE)
+    assert (
+        noisy.eigenvalue_floor() >= 1e6
+    )  # the rounding errors are larger than what the kernel adds
+    near = lnk.posterior(ARCH, X, X[:, 0], noise=0.5, tolerance=1e-3)
+    assert near.eigenvalue_floor() == 0.5
+
+
+def test_a_floor_is_none_where_the_method_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guess that is too high is not believed."""
+    monkeypatch.setattr(floor, "by_lanczos", lambda *_: Eigenvalue(1e3, 0.0))
+    assert lnk.posterior(ARCH, X, X[:, 0]).eigenvalue_floor() == 0.0

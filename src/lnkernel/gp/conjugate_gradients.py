@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from lnkernel.errors import NotConvergedError
+from lnkernel.gp.iterates import Iterates
 from lnkernel.gp.pivoted import LowRank
 from lnkernel.progress import Bar
 
@@ -73,13 +74,16 @@ def conjugate_gradients(
     goal: float,
     most: int,
     title: str = "conjugate gradients",
+    iterates: Iterates | None = None,
 ) -> Solution:
     """a with |b - A a| ≤ goal in every column, for b of shape (n, k).
 
     The residual that the recurrence carries drifts away from b - A a by rounding; so where it says that the goal is
-    reached, b - A a is computed, and if it is larger the iteration starts again from a.
+    reached, b - A a is computed, and if it is larger the iteration starts again from a. With `iterates` it starts from
+    the last one that was saved.
     """
-    solution, residual, spent = np.zeros_like(b), b.copy(), 0
+    solution = np.zeros_like(b) if iterates is None else iterates.find(b)
+    residual, spent = b - product(solution) if solution.any() else b.copy(), 0
     before = np.inf  # the residual when the iteration was started last
     with Bar(None, most, "iterations", title) as bar:
         while (size := _longest(residual)) > goal:
@@ -96,6 +100,8 @@ def conjugate_gradients(
                 solution = solution + step * direction
                 residual = residual - step * image
                 spent += 1
+                if iterates is not None:
+                    iterates.offer(b, solution)
                 size = _longest(residual)
                 idle = 0 if size < 0.99 * best else idle + 1
                 best = min(best, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from lnkernel.gp.diagnosis import Factorise, is_resolved, singular, singular_row
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.filters import Filter, symmetric_root
+from lnkernel.gp.floor import eigenvalue_floor
 from lnkernel.gp.iterative import Iterative, iterative
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
@@ -24,9 +26,10 @@ from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.sharded_cholesky import ShardedCholesky, sharded_cholesky
 from lnkernel.gp.spectrum import Eigen, eigen
+from lnkernel.gram.hosts import demand_same, spans_processes
 from lnkernel.gram.kernel import Kernel
 from lnkernel.gram.memory import demand_memory
-from lnkernel.gram.sharded import Layout
+from lnkernel.gram.sharded import Layout, as_sharding
 from lnkernel.types import MorePoints, Noise, Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
@@ -121,6 +124,16 @@ class Fit(Predictor):
             raise HalfMatrixError(len(self.data.x))
         return eigen(self.factor)
 
+    @cached_property
+    def eigenvalue_floor(self) -> float:
+        """A lower bound of the smallest eigenvalue of A."""
+        factor = self.factor
+        if isinstance(factor, Iterative):
+            return factor.least_noise
+        rows = GramRows(self.kernel, self.data.x, self.noise)
+        again = factor.again if isinstance(factor, ShardedCholesky) else packed_cholesky
+        return eigenvalue_floor(factor, rows, again)
+
     def blocks(self, x: np.ndarray) -> Iterator[np.ndarray]:
         """Rows of x, so few that their kernel with all training inputs fits into memory."""
         rows = max(1, _ENTRIES // len(self.data.x))
@@ -194,6 +207,7 @@ def fit(
     sharding: Layout | None = None,
     tolerance: float | None = None,
     rank: int | None = None,
+    tiles: str | Path | None = None,
 ) -> Fit:
     """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room,
     or over many devices. With a tolerance nothing is factorised: the mean is found by iteration.
@@ -206,11 +220,13 @@ def fit(
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
     rows = GramRows(kernel, data.x, variance)
+    if sharding is not None and spans_processes(as_sharding(sharding)):
+        demand_same("the data", [repr(arch), which, data.x, data.y, variance])
     if tolerance is not None:
-        solver = iterative(rows, tolerance, rank, sharding)
+        solver = iterative(rows, tolerance, rank, sharding, tiles)
         return Fit(arch, which, data, variance, solver, solver.solve_to(data.y))
     if sharding is not None:
-        spread = partial(sharded_cholesky, sharding=sharding)
+        spread = partial(sharded_cholesky, sharding=sharding, folder=tiles)
         made = Fit(arch, which, data, variance, _factorise_half(rows, spread))
         _ = (
             made.coefficients

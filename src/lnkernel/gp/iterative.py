@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -23,6 +24,7 @@ from lnkernel.errors import InputError, NotEnoughMemoryError, SpreadMatrixError
 from lnkernel.gp.conjugate_gradients import Preconditioner, Solution, conjugate_gradients
 from lnkernel.gp.everywhere import supremum_of_diagonal
 from lnkernel.gp.factor import Factor
+from lnkernel.gp.iterates import Iterates
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.pivoted import pivoted_cholesky
 from lnkernel.gp.sharded_cholesky import strips_times, sum_of_squares
@@ -67,6 +69,12 @@ class Iterative(Factor):
             math.sqrt(self.largest / self.least_noise) * np.linalg.norm(residual, axis=0).max()
         )
 
+    @property
+    def iterates(self) -> Iterates | None:
+        """Solutions on disk, beside the tiles."""
+        files = self.strips.files
+        return None if files is None else Iterates(files.folder)
+
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
         strips = self.strips if self.stored_strips is None else self.stored_strips
@@ -75,7 +83,10 @@ class Iterative(Factor):
 
     def solve_to(self, b: np.ndarray, title: str = "conjugate gradients") -> Solution:
         """A⁻¹ b to the tolerance, for b of shape (n, k), with what is missing."""
-        return conjugate_gradients(self.times, self.preconditioner.solve, b, self.goal, MOST, title)
+        precondition = self.preconditioner.solve
+        return conjugate_gradients(
+            self.times, precondition, b, self.goal, MOST, title, self.iterates
+        )
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         return self.solve_to(b).solution
@@ -123,7 +134,11 @@ class Iterative(Factor):
 
 
 def iterative(
-    rows: GramRows, tolerance: float, rank: int | None, sharding: Layout | None
+    rows: GramRows,
+    tolerance: float,
+    rank: int | None,
+    sharding: Layout | None,
+    folder: str | Path | None = None,
 ) -> Iterative:
     """Prepare the solver: the preconditioner, and half of the matrix where it has room."""
     largest, noise = _demand_reach(rows), _demand_noise(rows)
@@ -135,7 +150,7 @@ def iterative(
             f"The preconditioner of rank {wanted}", n, needed, available, wanted
         )
     layout = deal_out(n, _one_device() if sharding is None else sharding)
-    strips = GramStrips(rows, layout)
+    strips = GramStrips.of(rows, layout, 0.0, folder)
     plain = np.asarray(rows.kernel.diagonal(rows.x))
 
     def columns(some: np.ndarray) -> np.ndarray:

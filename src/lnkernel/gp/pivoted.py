@@ -42,7 +42,7 @@ def pivoted_cholesky(diagonal: np.ndarray, columns: Columns, rank: int, seed: in
     left, done = np.array(diagonal, dtype=np.float64), 0
     with Bar(None, rank, "columns", "preconditioner") as bar:
         while done < rank and left.sum() > NOTHING * total:
-            few = min(BLOCK, rank - done, np.count_nonzero(left))
+            few = min(BLOCK, rank - done, int(np.count_nonzero(left)))
             chosen = np.sort(draw.choice(len(left), few, replace=False, p=left / left.sum()))
             known = factor[:, :done]
             rest = columns(chosen) - known @ known[chosen].T

@@ -3,6 +3,8 @@ r"""`posterior`: conditioning infinitely wide networks on data."""
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check import plain_number, positive_integer
@@ -29,6 +31,7 @@ def posterior(
     sharding: Layout | None = None,
     tolerance: float | None = None,
     rank: int | None = None,
+    tiles: str | Path | None = None,
 ) -> Posterior:
     r"""The posterior of an infinitely wide network given data, with $A = k(X, X) + \mathrm{noise}\cdot I$:
 
@@ -51,6 +54,8 @@ def posterior(
             conjugate gradients stop when they are certain of it. It takes noise and a finite C, as with LayerNorm; see
             `Posterior.error`.
         rank: of the preconditioner of that iteration; by default a quarter of the points, at most 1,000.
+        tiles: a folder in which the entries of the matrix are kept, for a run with sharding or tolerance that may be
+            killed: the next one reads them.
 
     Nothing else is added: where float64 cannot tell the Gram matrix from a singular one, a
     `SingularGramError` says so, and equal inputs are named by a `DuplicateInputsError`. The
@@ -79,8 +84,16 @@ def posterior(
     if tolerance is not None or sharding is not None:
         demand_plain_numbers("posterior with sharding=... or tolerance=...", network, X, y, noise)
         goal, columns = _checked_iteration(tolerance, rank)
-        made = fit(network, which, X, y, noise, sharding=sharding, tolerance=goal, rank=columns)
-        return Posterior(made)
+        ways: dict[str, Any] = {
+            "sharding": sharding,
+            "tolerance": goal,
+            "rank": columns,
+            "tiles": tiles,
+        }
+        return Posterior(fit(network, which, X, y, noise, **ways))
+    if tiles is not None:
+        expected = "sharding=... or tolerance=... beside it"
+        raise InputError("tiles", expected, "neither", "Write sharding=lnk.distributed.mesh()")
     if is_traced(network, X, y, noise) or inside_jit():
         return Posterior(traced_fit(network, which, X, y, noise))
     return Posterior(fit(network, which, X, y, noise, mean_first=True))

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,7 @@ from lnkernel.gp.factor import Factor
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.strips import AXIS, GramStrips, StripLayout, deal_out
 from lnkernel.gram import memory
+from lnkernel.gram.hosts import watch_processes
 from lnkernel.gram.sharded import HOSTS, Layout
 from lnkernel.progress import Bar
 from lnkernel.types import Array
@@ -70,7 +72,7 @@ class ShardedCholesky(Factor):
             width = 1 << (some.shape[1] - 1).bit_length()  # a few widths, each compiled once
             part = np.zeros((self.layout.padded, width))
             part[: len(b), : some.shape[1]] = some
-            with jax.enable_x64(True):
+            with jax.enable_x64(True), watch_processes():
                 for transposed in ways:
                     solve = _backward if transposed else _forward
                     part = np.asarray(solve(self.tiles, part, self.layout.mesh))
@@ -89,20 +91,32 @@ class ShardedCholesky(Factor):
     def _frobenius(self) -> float:
         return math.sqrt(2 * sum_of_squares(self.strips) + float(np.square(self.diagonal).sum()))
 
+    def again(self, rows: GramRows, shift: float = 0.0) -> ShardedCholesky | None:
+        """The factor of a matrix of as many points, over the same devices, with the same files."""
+        demand_room(self.layout)
+        return _cholesky_of(GramStrips(rows, self.layout, shift, self.strips.files))
+
     def with_diagonal(self, diagonal: np.ndarray) -> ShardedCholesky:
         return replace(self, diagonal=diagonal)
 
 
 def sharded_cholesky(
-    rows: GramRows, sharding: Layout, shift: float = 0.0
+    rows: GramRows, sharding: Layout, shift: float = 0.0, folder: str | Path | None = None
 ) -> ShardedCholesky | None:
-    """The factor of A + shift I over these devices; None where there is none. Every process calls it alike."""
-    strips = GramStrips(rows, deal_out(len(rows.x), sharding), shift)
-    demand_room(strips.layout)
+    """The factor of A + shift I over these devices; None where there is none. Every process calls it alike.
+
+    With a folder the entries are kept there, and read again by a run that goes on.
+    """
+    layout = deal_out(len(rows.x), sharding)
+    demand_room(layout)
+    return _cholesky_of(GramStrips.of(rows, layout, shift, folder))
+
+
+def _cholesky_of(strips: GramStrips) -> ShardedCholesky | None:
     diagonal = strips.diagonal()
     if not (diagonal > 0).all():
         return None
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), watch_processes():
         tiles = _factorise(tuple(_with_bar(strips)), strips.layout)
     return None if tiles is None else ShardedCholesky(tiles, strips, diagonal)
 
@@ -110,7 +124,7 @@ def sharded_cholesky(
 def strips_times(strips: Iterable[jax.Array], layout: StripLayout, b: np.ndarray) -> np.ndarray:
     """A b but for the diagonal of A, for b of shape (n, k)."""
     product, right = np.zeros((layout.padded, b.shape[1])), layout.pad(b)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), watch_processes():
         for strip in strips:
             product += np.asarray(_times_strip(strip, right, layout.mesh))
     return product[: len(b)]

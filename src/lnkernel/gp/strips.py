@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,8 +23,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from lnkernel.gp.packed import GramRows
+from lnkernel.gram.hosts import watch_processes
 from lnkernel.gram.sharded import Layout, as_sharding
+from lnkernel.gram.tile_files import TileFiles, tile_files
 from lnkernel.types import Array
+from lnkernel.version import __version__
 
 AXIS = "rows"
 GROUPS = 12  # at most, unless blocks became too large: each takes a program of its own
@@ -62,10 +66,27 @@ class StripLayout:
     def everywhere(self) -> NamedSharding:
         return NamedSharding(self.mesh, PartitionSpec())
 
+    def bytes_of_strips(self) -> int:
+        """Of one device's part of all strips."""
+        return 8 * self.block * self.height * self.groups * (self.groups + 1) // 2
+
     def bytes_of_device(self) -> int:
         """Memory of one device: its part of the strips, and work space for the largest of them, three times over."""
-        rows = self.block * self.height * self.groups * (self.groups + 1) // 2
-        return 8 * (rows + 3 * self.block * self.padded)
+        return self.bytes_of_strips() + 8 * 3 * self.block * self.padded
+
+    def in_words(self) -> str:
+        """What is planned, in numbers.
+
+        >>> import jax
+        >>> deal_out(100_000, jax.make_mesh((1,), ("i",))).in_words()
+        '100000 points over 1 device of 1 process: 98 strips, 39.9 GiB for each device'
+        """
+        owners = len({device.process_index for device in self.mesh.devices.flat})
+        count = "1 device" if self.devices == 1 else f"{self.devices} devices"
+        of = "1 process" if owners == 1 else f"{owners} processes"
+        strips = "1 strip" if self.groups == 1 else f"{self.groups} strips"
+        size = self.bytes_of_device() / 2**30
+        return f"{self.n} points over {count} of {of}: {strips}, {size:.3g} GiB for each device"
 
     def pad(self, values: np.ndarray, fill: float = 0.0) -> np.ndarray:
         """Values (n, ...) for all points, with `fill` for those that were added."""
@@ -101,6 +122,7 @@ class GramStrips:
     rows: GramRows
     layout: StripLayout
     shift: float = 0.0
+    files: TileFiles | None = None  # where the kernel's numbers are kept
 
     def diagonal(self) -> np.ndarray:
         """The diagonal of A, (n,)."""
@@ -117,12 +139,52 @@ class GramStrips:
         """Strip m. `ends` is the diagonal of the padded matrix. Every device's part is computed by itself."""
         layout, rows = self.layout, self.rows
         start, stop = m * layout.height, (m + 1) * layout.height
-        points = np.resize(rows.x, (layout.padded, rows.x.shape[1]))  # those added are copies
-        points[layout.n :] = rows.x[0]
-        made = rows.kernel(points[start:stop], points[:stop], sharding=layout.by_rows)
+        points = np.resize(rows.x, (layout.padded, rows.x.shape[1]))
+        points[layout.n :] = rows.x[0]  # those added are copies
+        sides = points[start:stop], points[:stop]
+        made = (
+            rows.kernel(*sides, sharding=layout.by_rows)
+            if self.files is None
+            else self._from_files(self.files, m, *sides)
+        )
         scale = np.ones(layout.n) if rows.scale is None else rows.scale
-        with jax.enable_x64(True):
+        with jax.enable_x64(True), watch_processes():
             return _finish(made, layout.pad(scale)[:stop], ends[start:stop], start, layout.by_rows)
+
+    def _from_files(self, files: TileFiles, m: int, one: np.ndarray, two: np.ndarray) -> jax.Array:
+        """The strip, each device's part from the disk or written there."""
+        kernel, shape, placed = self.rows.kernel, (len(one), len(two)), []
+        for device, index in self.layout.by_rows.addressable_devices_indices_map(shape).items():
+            assert index is not None  # only devices of other hosts have none
+            some = slice(*index[0].indices(shape[0]))
+            compute = partial(kernel, one[some], two)
+            part = files.part(f"{m}", shape, some.start, some.stop - some.start, compute)
+            with jax.enable_x64(True):
+                placed.append(jax.device_put(part, device))
+        return jax.make_array_from_single_device_arrays(shape, self.layout.by_rows, placed)
+
+    @classmethod
+    def of(
+        cls, rows: GramRows, layout: StripLayout, shift: float, folder: str | Path | None
+    ) -> GramStrips:
+        """The strips, with files below a folder if there is one."""
+        if folder is None:
+            return cls(rows, layout, shift)
+        kernel = rows.kernel
+        files = tile_files(
+            folder,
+            {
+                "network": repr(kernel.arch),
+                "kernel": kernel.which,
+                "block": layout.block,
+                "devices": layout.devices,
+                "version": __version__,
+            },
+            rows.x,
+        )
+        here = sum(d.process_index == jax.process_index() for d in layout.mesh.devices.flat)
+        files.demand_room(here * layout.bytes_of_strips())
+        return cls(rows, layout, shift, files)
 
 
 @partial(jax.jit, static_argnames=("sharding",), donate_argnums=0)
@@ -130,8 +192,16 @@ def _finish(
     strip: Array, scale: Array, ends: Array, start: Array, sharding: NamedSharding
 ) -> jax.Array:
     """Scaled, with these numbers on the diagonal. The scale of points that were added is 0."""
-    row = start + jnp.arange(strip.shape[0])
-    column = jnp.arange(strip.shape[1])
-    full = strip * jax.lax.dynamic_slice_in_dim(scale, start, strip.shape[0])[:, None] * scale
-    made = jnp.where(row[:, None] == column, ends[:, None], full)
-    return jax.lax.with_sharding_constraint(made, sharding)
+
+    def own(mine: Array, scale: Array, ends: Array, start: Array) -> Array:
+        here = jax.lax.axis_index(AXIS) * len(mine)
+        row, column = start + here + jnp.arange(len(mine)), jnp.arange(mine.shape[1])
+        full = mine * jax.lax.dynamic_slice_in_dim(scale, start + here, len(mine))[:, None] * scale
+        on = jax.lax.dynamic_slice_in_dim(ends, here, len(mine))
+        return jnp.where(row[:, None] == column, on[:, None], full)
+
+    by_rows, whole = PartitionSpec(AXIS), PartitionSpec()
+    takes = (by_rows, whole, whole, whole)
+    spread: Any = jax.shard_map(own, mesh=sharding.mesh, in_specs=takes, out_specs=by_rows)
+    made: jax.Array = spread(strip, scale, ends, start)
+    return made
