@@ -26,13 +26,11 @@ def train(steps: int, **options: object) -> lnk.finite.Ensemble:
 def main() -> None:
     jax.config.update("jax_num_cpu_devices", 8)
     devices, one = np.array(jax.devices()), train(20)
-    for count in (2, 8):
-        many = train(20, sharding=Mesh(devices[:count], ("seeds",)))
-        # in another order of summation, after 20 steps of Adam
-        assert np.abs(many(NEW) - one(NEW)).max() < 1e-9
-        assert np.abs(many.losses - one.losses).max() < 1e-9
-        leaf = jax.tree.leaves(many._state.params)[0]
-        assert len(leaf.sharding.device_set) == count
+    many = train(20, sharding=Mesh(devices, ("seeds",)))
+    # in another order of summation, after 20 steps of Adam
+    assert np.abs(many(NEW) - one(NEW)).max() < 1e-9
+    assert np.abs(many.losses - one.losses).max() < 1e-9
+    assert len(jax.tree.leaves(many._state.params)[0].sharding.device_set) == 8
     checkpoint = Path(sys.argv[1])
     mesh = Mesh(devices[:4].reshape(2, 2), ("a", "b"))
     train(10, sharding=mesh, checkpoint=checkpoint, checkpoint_every=5)
@@ -44,7 +42,7 @@ def main() -> None:
         assert "seeds: expected a multiple of the 3 devices" in str(problem)
     else:
         raise AssertionError("no error")
-    print("the same on 1, 2, 4 and 8 devices")
+    print("the same on 1, 4 and 8 devices")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import InputError, NotConvergedError, SpreadMatrixError
-from lnkernel.gp import iterates, strips
+from lnkernel.gp import iterates, matrix_free, strips
 from lnkernel.gp.conjugate_gradients import Preconditioner, conjugate_gradients
 from lnkernel.gp.pivoted import LowRank, pivoted_cholesky
 from lnkernel.gram import memory
@@ -74,6 +74,7 @@ def test_without_room_the_matrix_is_computed_in_every_step(monkeypatch: pytest.M
     usual = lnk.posterior(ARCH, X, Y, noise=0.5, tolerance=1e-6)
     monkeypatch.setattr(memory, "available_memory", lambda: 40 * 8 * N * N // 4)
     monkeypatch.setattr(strips.StripLayout, "bytes_of_device", lambda self: 2**60)
+    monkeypatch.setattr(matrix_free, "TILE", 48)
     never = lnk.posterior(ARCH, X, Y, noise=0.5, tolerance=1e-6)
     assert usual._fit.solver.stored_strips is not None and never._fit.solver.stored_strips is None
     np.testing.assert_allclose(never.mean(NEW), usual.mean(NEW), atol=1e-12)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import jax
@@ -25,12 +24,14 @@ from lnkernel.gp.conjugate_gradients import Preconditioner, Solution, conjugate_
 from lnkernel.gp.everywhere import supremum_of_diagonal
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.iterates import Iterates
+from lnkernel.gp.matrix_free import times_below
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.pivoted import pivoted_cholesky
-from lnkernel.gp.sharded_cholesky import strips_times, sum_of_squares
-from lnkernel.gp.strips import GramStrips, deal_out
+from lnkernel.gp.sharded_cholesky import strips_times
+from lnkernel.gp.strips import GramStrips, StripLayout, deal_out, files_of
 from lnkernel.gram import memory
-from lnkernel.gram.sharded import Layout
+from lnkernel.gram.hosts import spans_processes
+from lnkernel.gram.sharded import Layout, as_sharding
 
 RANK = 1000  # of the preconditioner, at most, unless another is asked for
 MOST = 5000  # iterations
@@ -40,14 +41,15 @@ MOST = 5000  # iterations
 class Iterative(Factor):
     """A = K + D and its preconditioner. Its solutions are as exact as the tolerance says, in units of the output."""
 
-    strips: GramStrips
-    stored_strips: (
-        tuple[jax.Array, ...] | None
-    )  # half of A, where it has room; else it is computed in every step
+    rows: GramRows
+    layout: StripLayout
+    stored_strips: tuple[jax.Array, ...] | None  # half of A; None where it has no room
     diagonal: np.ndarray  # of A
     preconditioner: Preconditioner
     tolerance: float
     largest: float  # C, which bounds the kernel of every input with itself
+    is_shared: bool  # whether several processes solve it together
+    iterates: Iterates | None  # solutions on disk, to go on from
 
     @property
     def stored(self) -> np.ndarray:
@@ -69,16 +71,12 @@ class Iterative(Factor):
             math.sqrt(self.largest / self.least_noise) * np.linalg.norm(residual, axis=0).max()
         )
 
-    @property
-    def iterates(self) -> Iterates | None:
-        """Solutions on disk, beside the tiles."""
-        files = self.strips.files
-        return None if files is None else Iterates(files.folder)
-
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
-        strips = self.strips if self.stored_strips is None else self.stored_strips
-        below = strips_times(strips, self.strips.layout, b)
+        if self.stored_strips is None:
+            below = times_below(self.rows, b, self.is_shared)
+        else:
+            below = strips_times(self.stored_strips, self.layout, b)
         return below + self.diagonal[:, None] * b
 
     def solve_to(self, b: np.ndarray, title: str = "conjugate gradients") -> Solution:
@@ -122,12 +120,7 @@ class Iterative(Factor):
         return lower, lower + self.preconditioner.log_determinant_gap()
 
     def frobenius(self) -> float:
-        return self._frobenius
-
-    @cached_property
-    def _frobenius(self) -> float:
-        strips = self.strips if self.stored_strips is None else self.stored_strips
-        return math.sqrt(2 * sum_of_squares(strips) + float(np.square(self.diagonal).sum()))
+        raise SpreadMatrixError(len(self.diagonal))
 
     def with_diagonal(self, diagonal: np.ndarray) -> Iterative:
         return replace(self, diagonal=diagonal)
@@ -150,7 +143,6 @@ def iterative(
             f"The preconditioner of rank {wanted}", n, needed, available, wanted
         )
     layout = deal_out(n, _one_device() if sharding is None else sharding)
-    strips = GramStrips.of(rows, layout, 0.0, folder)
     plain = np.asarray(rows.kernel.diagonal(rows.x))
 
     def columns(some: np.ndarray) -> np.ndarray:
@@ -159,9 +151,17 @@ def iterative(
     low_rank = pivoted_cholesky(plain, columns, wanted)
     here = [d for d in layout.mesh.devices.flat if d.process_index == jax.process_index()]
     has_room = 2 * len(here) * layout.bytes_of_device() < memory.available_memory()
-    kept = tuple(strips) if has_room else None
+    kept = tuple(GramStrips.of(rows, layout, 0.0, folder)) if has_room else None
     return Iterative(
-        strips, kept, plain + noise, Preconditioner(low_rank, noise), tolerance, largest
+        rows,
+        layout,
+        kept,
+        plain + noise,
+        Preconditioner(low_rank, noise),
+        tolerance,
+        largest,
+        sharding is not None and spans_processes(as_sharding(sharding)),
+        None if folder is None else Iterates(files_of(rows, layout, folder).folder),
     )
 
 

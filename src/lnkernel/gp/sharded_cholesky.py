@@ -280,11 +280,15 @@ def _times_strip(strip: Array, b: Array, mesh: Mesh) -> jax.Array:
     def whole(mine: Array, b: Array) -> Array:
         me = jax.lax.axis_index(AXIS)
         block, stop = mine.shape
-        start = stop - block * mesh.devices.size + me * block
-        below = jnp.where(jnp.arange(stop) < (start + jnp.arange(block))[:, None], mine, 0.0)
+        group = stop - block * mesh.devices.size  # the first row of the strip
+        start = group + me * block
+        column = group + jnp.arange(stop - group)
+        corner = jnp.where(column < (start + jnp.arange(block))[:, None], mine[:, group:], 0.0)
         some = jax.lax.dynamic_slice_in_dim(b, start, block)
-        out = jnp.zeros_like(b).at[:stop].set(below.T @ some)
-        rows = jax.lax.dynamic_slice_in_dim(out, start, block) + below @ b[:stop]
+        out = jnp.zeros_like(b).at[:group].set(mine[:, :group].T @ some)
+        out = out.at[group:stop].set(corner.T @ some)
+        rows = mine[:, :group] @ b[:group] + corner @ b[group:stop]
+        rows = rows + jax.lax.dynamic_slice_in_dim(out, start, block)
         out = jax.lax.dynamic_update_slice_in_dim(out, rows, start, axis=0)
         return jax.lax.psum(out, AXIS)
 
