@@ -124,6 +124,7 @@ __all__ = [
     "asymptotics",
     "bound",
     "datasets",
+    "distributed",
     "diverging_witness",
     "errors",
     "experiments",
@@ -155,6 +156,7 @@ __all__ = [
 _ON_DEMAND = (
     "asymptotics",
     "datasets",
+    "distributed",
     "experiments",
     "finite",
     "nonlinearity",

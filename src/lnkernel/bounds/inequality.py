@@ -73,12 +73,14 @@ def bound(
     asked = problem(arch, X, y, noise)
     data = asked.data
     sup = sup_diagonal(asked.arch)
+    is_floor = False
     if proved:
         refuse_duplicates(data, asked.noise)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certify(sup, data.x, data.y, asked.noise)
     else:
-        ingredients, certificate = _in_float64(sup, _solve(sup.arch, asked)), None
+        solved = _solve(sup.arch, asked)
+        ingredients, certificate, is_floor = _in_float64(sup, solved), None, solved.is_floor
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
     n = len(data.x)
     value = formula(form, C, lam, n, largest, factor)
@@ -108,6 +110,7 @@ def bound(
         sup=sup,
         dimension=data.x.shape[1],
         native_norm=native_norm,
+        lambda_is_floor=is_floor,
     )
 
 

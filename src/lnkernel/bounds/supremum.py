@@ -18,6 +18,7 @@ from lnkernel.check import as_array, as_flag
 from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
+from lnkernel.gp.everywhere import register_supremum
 from lnkernel.gram.kernel import Kernel, ntk
 from lnkernel.types import Diagonal, Norms
 
@@ -206,3 +207,8 @@ def _certify(found: SupDiagonal) -> SupDiagonal:
     return dataclasses.replace(
         found, value=upper, method="balls", certified=True, enclosure=(lower, upper)
     )
+
+
+@register_supremum
+def _value(arch: Node) -> float:
+    return sup_diagonal(arch).value

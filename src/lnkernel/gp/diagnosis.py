@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import scipy
@@ -57,7 +58,13 @@ def singular(gram: np.ndarray, x: np.ndarray) -> SingularGramError:
     )
 
 
-def singular_rows(rows: GramRows) -> SingularGramError:
+class Factorise(Protocol):
+    """How a matrix without room for a square array is factorised: the factor of A + shift I, or None."""
+
+    def __call__(self, rows: GramRows, shift: float = 0.0) -> Factor | None: ...
+
+
+def singular_rows(rows: GramRows, factorise: Factorise = packed_cholesky) -> SingularGramError:
     """The same for a matrix that is too large for a square array: it is computed and factorised again, with as much
     added to its diagonal as it takes, and Lanczos' method finds the eigenvalue."""
     n = len(rows.x)
@@ -71,7 +78,7 @@ def singular_rows(rows: GramRows) -> SingularGramError:
     work = unit if scaled else rows
     limit = (n * EPS + KERNEL_ERROR) * (n if scaled else float(diagonal.sum()))
     shift = limit
-    while (factor := packed_cholesky(work, shift)) is None:
+    while (factor := factorise(work, shift=shift)) is None:
         shift *= 10
     value = by_lanczos(factor, 0.0).value - shift
     alike = _most_alike_rows(unit)

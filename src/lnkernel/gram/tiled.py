@@ -59,8 +59,17 @@ MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
 PAGE = 512  # numbers
 MOST_TOUCHED = 1 << 23  # numbers; more pages take longer than it takes to prepare the points
-# Kept: threads start once, not with every matrix. XLA has threads of its own; so few keep memory and cores busy.
-THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "lnkernel")
+
+
+def _cores() -> int:
+    """The cores that this process may use, which a scheduler may have chosen among all."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+# Kept: threads start once, not with every matrix. One computes a batch, by XLA's threads on all cores, while others
+# copy what is there; with one for each core the copying, which is bound by memory, never waits for a thread.
+THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
