@@ -106,6 +106,13 @@ def in_order(layer: Any, low: str, high: str) -> None:
         )
 
 
+def one_of(layer: Any, name: str, choices: tuple[str, ...]) -> None:
+    value = getattr(layer, name)
+    if value not in choices:
+        shown = " or ".join(f"{choice!r}" for choice in choices)
+        _refuse_layer(layer, f"{name}={value!r} is not known", f"Use {shown}")
+
+
 def integer_at_least(layer: Any, name: str, least: int) -> None:
     value = _plain(layer, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -295,7 +302,53 @@ def as_points(name: str, x: Any) -> Array:
     return x if isinstance(x, jax.Array) and x.dtype == np.float64 else points
 
 
+def as_images(name: str, x: Any, axes: int | None) -> Array:
+    """Concrete images or sequences as a float64 array (n, positions, channels), exactly as given."""
+    given = _as_numpy(name, x)
+    _check_kind(name, given.dtype)
+    _check_image_shape(name, given.shape, axes)
+    points = as_points(name, given.reshape(len(given), -1))
+    return points.reshape(given.shape)
+
+
+def as_traced_images(name: str, x: Any, axes: int | None) -> Array:
+    """Images inside a user's transformation."""
+    if not is_traced(x):
+        return jnp.asarray(as_images(name, x, axes))
+    x = jnp.asarray(x)
+    _check_kind(name, x.dtype)
+    _check_image_shape(name, x.shape, axes)
+    return jnp.asarray(x, jnp.float64)
+
+
+def _check_image_shape(name: str, shape: tuple[int, ...], axes: int | None) -> None:
+    known = {1: "(n, length, channels)", 2: "(n, height, width, channels)"}
+    known[3] = "(n, depth, height, width, channels)"
+    wanted = known.get(axes or 0, "(n, positions..., channels)")
+    if not (3 <= len(shape) <= 5 if axes is None else len(shape) == axes + 2):
+        raise InputError(
+            name,
+            f"an array of shape {wanted}, because the network acts on positions",
+            f"shape {tuple(shape)}",
+            f"For one input write {name}[None]; for inputs without channels {name}[..., None]",
+        )
+    if 0 in shape:
+        raise InputError(
+            name,
+            "at least one input, position and channel",
+            f"shape {tuple(shape)}",
+            "Check how the data was loaded or filtered",
+        )
+
+
 def check_dimensions(x: Array, x2: Array) -> None:
+    if x.ndim > 2 and x.shape[1:] != x2.shape[1:]:
+        raise InputError(
+            "x2",
+            f"inputs of the shape of those in x, {tuple(x.shape[1:])}",
+            f"shape {tuple(x2.shape)}",
+            "Give both the same positions and channels",
+        )
     if x.shape[1] != x2.shape[1]:
         raise InputError(
             "x2",
@@ -307,14 +360,14 @@ def check_dimensions(x: Array, x2: Array) -> None:
 
 def check_centred(x: Array) -> None:
     """Where a LayerNorm acts on the raw input: refuse one dimension, and warn of two."""
-    if x.shape[1] == 1:
+    if x.shape[-1] == 1:
         raise InputError(
             "x",
             "at least 2 dimensions, because a LayerNorm acts on the raw input",
             "1 dimension, which LayerNorm turns into 0 whatever its value",
             "Put a Dense before the LayerNorm",
         )
-    if x.shape[1] == 2:
+    if x.shape[-1] == 2:
         warnings.warn(
             "a LayerNorm acts on a raw input of 2 dimensions: with eps=0 it leaves of each point "
             "only the sign of x[0] - x[1]. Put a Dense before it if that is not meant.",
