@@ -156,6 +156,13 @@ def _(layer: LayerNorm | RMSNorm, place: Place, here: str) -> Place:
 @step.register
 def _(layer: GroupNorm, place: Place, here: str) -> Place:
     _no_affine_on_input(layer, place, here)
+    if place.space is Space.POSITIONS:
+        raise ArchitectureError(
+            "GroupNorm",
+            here,
+            "it acts on images or sequences, where its groups hold all positions; that has no rule here",
+            "Use LayerNorm, over the channels or with axes='all'",
+        )
     if place.kind in (Kind.INPUT, Kind.FEATURES):
         source = "the raw input" if place.kind is Kind.INPUT else f"features made by {place.maker}"
         raise ArchitectureError(

@@ -24,7 +24,7 @@ from lnkernel.calculus.positions import (
     FIRST,
     SECOND,
     Positions,
-    positions_of,
+    demand_positions,
     spread,
     whole,
     window_places,
@@ -40,7 +40,7 @@ from lnkernel.check import known_zero
 def _(layer: Conv, state: State, num: Arithmetic) -> State:
     r"""$K'_{pp'} = \sigma_w^2 \langle K_{p+f,\,p'+f} \rangle_f + \sigma_b^2$, Θ likewise with $K'$ in the place of
     $\sigma_b^2$."""
-    at = positions_of(layer, state)
+    at = demand_positions(layer, state.positions)
     slides = layer.window.over(at.shape, "Conv")
     return affine(patches(num, state, at, slides), num, layer.W_std, layer.b_std)
 
@@ -48,7 +48,7 @@ def _(layer: Conv, state: State, num: Arithmetic) -> State:
 @rule.register
 def _(layer: Flatten, state: State, num: Arithmetic) -> State:
     r"""$K' = \langle K_{pp} \rangle_p$ and $\Theta' = \langle \Theta_{pp} \rangle_p$."""
-    at = positions_of(layer, state)
+    at = demand_positions(layer, state.positions)
     made = patches(num, state, at, whole(at.shape))
     return drop_positions(num, made, at)
 

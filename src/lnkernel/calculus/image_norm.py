@@ -15,14 +15,14 @@ from lnkernel.arch.norms import LayerNorm
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
 from lnkernel.calculus.pooling import mean_of
-from lnkernel.calculus.positions import FIRST, SECOND, positions_of, spread, whole, window_sum
+from lnkernel.calculus.positions import FIRST, SECOND, demand_positions, spread, whole, window_sum
 from lnkernel.calculus.rules import over_all_positions, with_affine
 from lnkernel.calculus.state import State
 
 
 @over_all_positions.register
 def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
-    at = positions_of(layer, state)
+    at = demand_positions(layer, state.positions)
     sides = FIRST, SECOND
     lengths = state.centred.first, state.centred.second
 

@@ -22,7 +22,7 @@ from lnkernel.calculus.positions import (
     FIRST,
     SECOND,
     Positions,
-    positions_of,
+    demand_positions,
     spread,
     whole,
     window_places,
@@ -38,7 +38,7 @@ ROUNDING = 4e-16  # below it an angle is noise, and two inputs count as the same
 @rule.register(AvgPool)
 @rule.register(SumPool)
 def _(layer: AvgPool | SumPool, state: State, num: Arithmetic) -> State:
-    at = positions_of(layer, state)
+    at = demand_positions(layer, state.positions)
     slides = layer.slides.over(at.shape, type(layer).__name__)
     size = math.prod(layer.window) if isinstance(layer, AvgPool) else 1
     return pooled(num, state, at, slides, 1.0 / size)
@@ -46,7 +46,7 @@ def _(layer: AvgPool | SumPool, state: State, num: Arithmetic) -> State:
 
 @rule.register
 def _(layer: GlobalAvgPool, state: State, num: Arithmetic) -> State:
-    at = positions_of(layer, state)
+    at = demand_positions(layer, state.positions)
     made = pooled(num, state, at, whole(at.shape), 1.0 / math.prod(at.shape))
     return drop_positions(num, made, at)
 

@@ -18,16 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lnkernel.arch.node import Node
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.special import special
 from lnkernel.errors import ArchitectureError
-
-if TYPE_CHECKING:
-    from lnkernel.calculus.state import State
 
 FIRST, SECOND = 0, 1
 Groups = tuple[
@@ -112,16 +109,16 @@ def without_axes(num: Arithmetic, x: Number, count: int) -> Number:
     raise NotImplementedError
 
 
-def positions_of(layer: Node, state: State) -> Positions:
-    """The positions that a layer acts on."""
-    if state.positions is None:
+def demand_positions(layer: Node, at: Positions | None) -> Positions:
+    """The positions that a layer acts on, or an error where there are none."""
+    if at is None:
         raise ArchitectureError(
             type(layer).__name__,
             "",
             "it acts on the positions of images or sequences, and its input has none",
             "Give inputs of shape (n, height, width, channels) or (n, length, channels)",
         )
-    return state.positions
+    return at
 
 
 def whole(shape: tuple[int, ...]) -> list[Slide]:

@@ -36,6 +36,7 @@ from lnkernel.progress import Bar
 from lnkernel.types import Array
 
 AT_ONCE = 1 << 18  # pairs of positions in a tile: a few megabytes for each number of a pair
+MOST_WORK = 1 << 12  # where each takes an integration
 MOST = 1 << 17  # pairs of positions that NumPy computes sooner than a program is compiled
 NUMBERS = 24  # of a pair of positions that are in memory at a time
 
@@ -64,7 +65,7 @@ def prepare(needs: Needs, x: Array) -> Images:
 
 def without_zeros(images: Images) -> Images:
     """The same, where no position is known to be the zero vector."""
-    return images._replace(raw=images.raw._replace(live=True))
+    return images._replace(raw=images.raw._replace(live=None))
 
 
 def own(net: Network, images: Images) -> tuple[Kernels, Notes]:
@@ -176,9 +177,10 @@ class _Work:
         self.block = pixels.count(shape, program.needs.all_pairs)
         demand_memory(self.block, NUMBERS, f"A pair of inputs of {math.prod(shape)} positions", m=1)
         self.by_numpy = count * self.block <= MOST and not program.needs.compiler
-        self.size = max(1, math.isqrt(AT_ONCE // self.block))  # inputs on each side of a tile
-        if self.by_numpy:
-            self.size = max(1, min(self.size, len(x)))
+        # inputs on each side of a tile, by powers of two, so that few programs are compiled
+        at_once = AT_ONCE if not program.needs.compiler else MOST_WORK
+        fit = max(1, math.isqrt(at_once // self.block))
+        self.size = min(1 << (fit.bit_length() - 1), 1 << (len(x) - 1).bit_length())
 
     def side(self, x: Array) -> tuple[Side, Out]:
         """The inputs, and their kernels with themselves."""

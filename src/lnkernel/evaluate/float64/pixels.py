@@ -29,7 +29,7 @@ class Pixels(NamedTuple):
     unit: Any  # (n, positions, channels)
     length: Any  # (n, positions)
     square: Precise  # (n, positions)
-    live: Any  # (n, positions), or True
+    live: Any  # whether not the zero vector, (n, positions); None if none of them is
 
 
 def prepare(x: Array, centre: bool, with_range: bool) -> Pixels:
@@ -44,7 +44,7 @@ def prepare(x: Array, centre: bool, with_range: bool) -> Pixels:
 
 def take(pixels: Pixels, index: Any) -> Pixels:
     """Some of the inputs."""
-    return jax.tree.map(lambda part: part if part is True else part[index], pixels)
+    return jax.tree.map(lambda part: part[index], pixels)
 
 
 def of_pairs(one: Pixels, two: Pixels, at: Positions, with_difference: bool) -> Covariance:
@@ -57,21 +57,16 @@ def of_same(pixels: Pixels, at: Positions, with_difference: bool) -> Covariance:
     if at.paired:
         one, two = (_placed(pixels, at, side, None) for side in (FIRST, SECOND))
         return _compare(one, two, with_difference)
-    length = Length(pixels.square, pixels.live)
+    length = Length(pixels.square, True if pixels.live is None else pixels.live)
     zero, one = (namespace.of(pixels.length).float64(number) for number in (0, 1))
     return Covariance(length, length, zero, one, one, zero)
-
-
-def all_live(*some: Pixels) -> bool:
-    """Whether no position is the zero vector."""
-    return all(pixels.live is True or bool(np.asarray(pixels.live).all()) for pixels in some)
 
 
 def _placed(pixels: Pixels, at: Positions, side: int, axis: int | None) -> Pixels:
     """With axes for the inputs and positions of the other side."""
 
     def of(part: Any, channels: int) -> Any:
-        if part is True:
+        if part is None:
             return part
         tail = part.shape[part.ndim - channels :]
         made = part.reshape(len(part), *at.form(side), *tail)
@@ -88,7 +83,7 @@ def _placed(pixels: Pixels, at: Positions, side: int, axis: int | None) -> Pixel
 def _compare(one: Pixels, two: Pixels, with_difference: bool) -> Covariance:
     xp = namespace.of(one.unit, two.unit)
     w, z = _angle(one.unit, two.unit)
-    if not (one.live is True and two.live is True):  # zero and zero are one and the same
+    if one.live is not None and two.live is not None:  # zero and zero are one and the same
         both, neither = one.live & two.live, ~(one.live | two.live)
         w = xp.where(both, w, xp.where(neither, 0.0, 0.5))
         z = xp.where(both, z, xp.where(neither, 1.0, 0.5))
@@ -96,7 +91,9 @@ def _compare(one: Pixels, two: Pixels, with_difference: bool) -> Covariance:
     e = None
     if with_difference:
         e = divide(*xp.broadcast_arrays(one.length - two.length, one.length + two.length))
-    first, second = (Length(side.square, side.live) for side in (one, two))
+    first, second = (
+        Length(side.square, True if side.live is None else side.live) for side in (one, two)
+    )
     return Covariance(first, second, w, z, c, e)
 
 
