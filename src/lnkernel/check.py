@@ -378,14 +378,14 @@ def check_centred(x: Array) -> None:
 class Data(NamedTuple):
     """Inputs and targets as float64 arrays of our own that nobody writes to."""
 
-    x: np.ndarray  # (n, d)
+    x: np.ndarray  # (n, d); of images and sequences (n, positions, channels)
     y: np.ndarray  # (n, k)
     one_output: bool  # whether y came as (n,)
 
 
-def as_data(X: Any, y: Any) -> Data:
-    """The data, checked: shapes, finite numbers, as many targets as inputs."""
-    x = np.array(as_points("X", X))
+def as_data(X: Any, y: Any, of_positions: bool = False) -> Data:
+    """The data, checked: shapes, finite numbers, as many targets as inputs, which may be images or sequences."""
+    x = np.array(as_images("X", X, None) if of_positions else as_points("X", X))
     targets = as_targets(y, len(x))
     one_output = targets.ndim == 1
     columns = targets[:, None] if one_output else targets
@@ -421,21 +421,41 @@ def as_targets(y: Any, n: int) -> np.ndarray:
     return np.array(as_points("y", given.reshape(n, -1))).reshape(shape)
 
 
-def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
-    """Inputs to predict at, of the dimension of the training inputs."""
-    points = np.asarray(as_points(name, x))
+def as_inputs(x: Any, dimension: int | tuple[int, ...], name: str = "x") -> np.ndarray:
+    """Inputs to predict at, of the dimension of the training inputs; of images, of their shape."""
+    if isinstance(dimension, tuple):
+        points = np.asarray(as_images(name, x, len(dimension) - 1))
+    else:
+        points = np.asarray(as_points(name, x))
     _check_dimension(name, points.shape, dimension)
     return points
 
 
-def as_traced_inputs(x: Any, dimension: int, name: str = "x") -> Array:
+def as_traced_inputs(x: Any, dimension: int | tuple[int, ...], name: str = "x") -> Array:
     """The same inside a user's transformation."""
-    points = as_traced_points(name, x)
+    if isinstance(dimension, tuple):
+        points = as_traced_images(name, x, len(dimension) - 1)
+    else:
+        points = as_traced_points(name, x)
     _check_dimension(name, points.shape, dimension)
     return points
 
 
-def _check_dimension(name: str, shape: tuple[int, ...], dimension: int) -> None:
+def shape_of_one(x: Array) -> int | tuple[int, ...]:
+    """The dimension of inputs (n, d), or the shape of one of images and sequences."""
+    return int(x.shape[1]) if x.ndim == 2 else tuple(int(size) for size in x.shape[1:])
+
+
+def _check_dimension(name: str, shape: tuple[int, ...], dimension: int | tuple[int, ...]) -> None:
+    if isinstance(dimension, tuple):
+        if tuple(shape[1:]) != dimension:
+            raise InputError(
+                name,
+                f"inputs of the shape of the training inputs, {dimension}",
+                f"shape {tuple(shape)}",
+                f"Give {name} the positions and channels that X has",
+            )
+        return
     if shape[1] != dimension:
         raise InputError(
             name,

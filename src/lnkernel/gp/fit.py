@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data, as_data, as_inputs
+from lnkernel.arch.facts import acts_on_positions
+from lnkernel.check import Data, as_data, as_inputs, shape_of_one
 from lnkernel.errors import HalfMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
 from lnkernel.gp.diagnosis import is_resolved, singular, singular_rows
@@ -57,7 +58,7 @@ class Fit(Predictor):
 
     def inputs(self, x: MorePoints) -> np.ndarray:
         """Points to predict at, checked."""
-        return as_inputs(x, self.data.x.shape[1])
+        return as_inputs(x, shape_of_one(self.data.x))
 
     def shape_of_inputs(self) -> tuple[int, ...]:
         return self.data.x.shape
@@ -175,7 +176,7 @@ def fit(
     as soon as more is asked for.
     """
     kernel = Kernel(arch, (which,))
-    data = as_data(X, y)
+    data = as_data(X, y, acts_on_positions(arch))
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
     if is_needed(len(data.x)):

@@ -27,7 +27,7 @@ from lnkernel.evaluate.float64.deep import run
 from lnkernel.evaluate.float64.own import Notes, Noting, Reading
 from lnkernel.evaluate.float64.pixels import Pixels
 from lnkernel.evaluate.float64.precise import plain
-from lnkernel.gram.compiled import compiled
+from lnkernel.gram.compiled import EMITTED_SOON, WHOLE_REGISTERS, compiled
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.network import Needs, Network, network
 from lnkernel.gram.program import Program, network_from, network_of, select
@@ -38,6 +38,7 @@ from lnkernel.types import Array
 AT_ONCE = 1 << 18  # pairs of positions in a tile: a few megabytes for each number of a pair
 MOST_WORK = 1 << 12  # where each takes an integration
 MOST = 1 << 17  # pairs of positions that NumPy computes sooner than a program is compiled
+OPTIONS = {**WHOLE_REGISTERS, **EMITTED_SOON}
 NUMBERS = 24  # of a pair of positions that are in memory at a time
 
 Out = tuple[Array, ...]
@@ -223,7 +224,7 @@ class _Work:
         if self.by_numpy:
             with np.errstate(all="ignore"):
                 return select(pairs(network_of(self.program), one, two), self.program.which)
-        made: Out = compiled(_pairs, *self._fixed)(self.program.varying, one, two)
+        made: Out = compiled(_pairs, *self._fixed, options=OPTIONS)(self.program.varying, one, two)
         return made
 
     def _call(
@@ -238,7 +239,9 @@ class _Work:
             with np.errstate(all="ignore"):
                 kernels, notes = plain_one(network_of(self.program), some)
             return select(kernels, self.program.which), notes
-        made: tuple[Out, Notes] = compiled(program, *self._fixed)(self.program.varying, some)
+        made: tuple[Out, Notes] = compiled(program, *self._fixed, options=OPTIONS)(
+            self.program.varying, some
+        )
         return made
 
     @property
