@@ -75,7 +75,7 @@ class Bound:
     noise: float | Diagonal = field(compare=False)
     certificate: Certificate | None = field(repr=False)
     sup: SupDiagonal = field(repr=False)
-    dimension: int = field(repr=False)
+    dimension: int | tuple[int, ...] = field(repr=False)  # the shape of one input
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
     # whether λ_min is only known from below, by the noise
     lambda_is_floor: bool = field(default=False, repr=False)
