@@ -50,13 +50,12 @@ class Preconditioner:
         return float(np.log(self.noise).sum() + 2 * np.log(np.diagonal(self._inner[0])).sum())
 
     def log_determinant_gap(self) -> float:
-        r"""How much larger log det A is at most: $n \log(1 + \mathrm{tr}\,E/n)$.
+        r"""How much larger log det A is at most: $\sum_i \log(1 + r_{ii}/\sigma_i^2)$, with $R = K - \hat K$.
 
-        $A = M^{1/2}(1 + E')M^{1/2}$ with $\mathrm{tr}\,E' \le \mathrm{tr}\,D^{-1}(K - \hat K) = \mathrm{tr}\,E$, and
-        the determinant of $1 + E'$ is at most the n-th power of its mean eigenvalue.
+        What adding R does to the log determinant of M is at most what it does to that of $D \preceq M$, and the
+        determinant of a positive matrix is at most the product of its diagonal (Hadamard).
         """
-        n = len(self.noise)
-        return n * float(np.log1p((self.low_rank.left / self.noise).sum() / n))
+        return float(np.log1p(self.low_rank.left / self.noise).sum())
 
 
 class Solution(NamedTuple):

@@ -125,7 +125,7 @@ class Posterior:
         r"""Numbers that `log_marginal_likelihood` lies between, of a posterior with tolerance=... as well.
 
         Of $\hat K \preceq K$ from randomly pivoted Cholesky, $\log\det(\hat K + D) \le \log\det A$, which is at most
-        $n\log(1 + \mathrm{tr}\,D^{-1}(K - \hat K)/n)$ larger; and with $r = y - Aa$, $y^T A^{-1} y$ lies between
+        $\sum_i\log(1 + (K - \hat K)_{ii}/D_{ii})$ larger; and with $r = y - Aa$, $y^T A^{-1} y$ lies between
         $a^T(y + r)$ and $|r|^2/\sigma^2$ more.
 
         >>> import lnkernel as lnk
