@@ -63,7 +63,8 @@ class _OfPoints:
             self._check(points, points2)
             self._demand_memory(len(points), None if points2 is points else len(points2))
             program = self._program(points, points2, self._has_series)
-            way = eager if eager.suits(program, len(points) * len(points2)) else tiled
+            size = len(points) * len(points2)
+            way = eager if eager.suits(program, size, self._has_series) else tiled
             if points2 is points:
                 out, ends = way.symmetric(program, points)
                 _check_range("x", points, ends)
