@@ -22,6 +22,8 @@ from lnkernel.gram.prepared import prepare
 from lnkernel.gram.program import dissect_numbers, program_for
 from lnkernel.gram.structure import assemble
 
+pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
+
 RNG = np.random.default_rng(0)
 
 

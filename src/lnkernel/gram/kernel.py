@@ -151,7 +151,7 @@ class _OfPoints:
         """How so many pairs are computed."""
         if self._of_positions:
             return images
-        return eager if eager.suits(program, pairs) else tiled
+        return eager if eager.suits(program, pairs, self._has_series) else tiled
 
     @cached_property
     def _of_positions(self) -> bool:
