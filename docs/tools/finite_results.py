@@ -191,12 +191,12 @@ def edge(folder: Path) -> list[str]:
             "rate": f"{row['rate']:g}",
             "diverged": f"{row['diverged']} of {row['starts']}"
             + (f", by step {row['at step']}" if row["diverged"] else ""),
-            "reached 0.01": row["reached the loss"],
+            "reached the loss": f"{row['reached the loss']} ({row['loss']:g})",
             "steps": _number(row["steps"], ",.0f"),
             "median ratio [95 %]": _with_ends(row, "median ratio"),
             "largest": _number(row["largest"], ".2f"),
             "KTA at the start": _number(row["KTA at the start"], ".3f"),
-            "KTA at 0.01 [95 %]": _with_ends(row, "KTA"),
+            "KTA there [95 %]": _with_ends(row, "KTA"),
             "first five eigenvectors [95 %]": _with_ends(row, "first five eigenvectors"),
         }
         for row in rows(folder, "rates")

@@ -23,7 +23,7 @@ from lnkernel.experiments.edge_linear import (
     train_linear,
 )
 from lnkernel.experiments.edge_plan import EdgePlan
-from lnkernel.experiments.edge_report import first_at, pair_rows
+from lnkernel.experiments.edge_report import compared_level, first_at, pair_rows
 
 
 def test_closed_form_of_the_kernel() -> None:
@@ -124,6 +124,9 @@ def test_rates_are_compared_at_equal_loss() -> None:
     (row,) = pair_rows("net", whole, plan)
     assert (row["small rate"], row["large rate"], row["level"]) == (0.1, 0.2, 0.1)
     np.testing.assert_allclose(row["difference"], 0.5 - (0.3 + 0.25) / 2)
+    assert compared_level(whole, plan) == 0.1
+    whole["0.5 loss"][:, 2] = 0.01  # so that two rates reach it
+    assert compared_level(whole, plan) == 0.01
 
 
 @pytest.mark.slow
