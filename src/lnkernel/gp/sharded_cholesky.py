@@ -27,6 +27,7 @@ from jax.sharding import Mesh, PartitionSpec
 from lnkernel.errors import NotEnoughMemoryError
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.packed import GramRows
+from lnkernel.gp.rounds import Progress, Rounds
 from lnkernel.gp.strips import AXIS, GramStrips, StripLayout, deal_out
 from lnkernel.gram import memory
 from lnkernel.gram.hosts import watch_processes
@@ -116,8 +117,11 @@ def _cholesky_of(strips: GramStrips) -> ShardedCholesky | None:
     diagonal = strips.diagonal()
     if not (diagonal > 0).all():
         return None
+    layout, files = strips.layout, strips.files
+    rounds = None if files is None else Rounds.of(files, layout, diagonal)
     with jax.enable_x64(True), watch_processes():
-        tiles = _factorise(tuple(_with_bar(strips)), strips.layout)
+        found = None if rounds is None else rounds.find()
+        tiles = _factorise(found or Progress([], tuple(_with_bar(strips))), layout, rounds)
     return None if tiles is None else ShardedCholesky(tiles, strips, diagonal)
 
 
@@ -156,17 +160,22 @@ def _with_bar(strips: GramStrips) -> Iterator[jax.Array]:
             bar.update(height * (strip.shape[1] - height // 2))
 
 
-def _factorise(active: tuple[jax.Array, ...], layout: StripLayout) -> Tiles | None:
+def _factorise(begun: Progress, layout: StripLayout, rounds: Rounds | None) -> Tiles | None:
     """The tiles of L. The strips are gone afterwards."""
-    tiles, work = [], layout.padded**3 // 3
-    with Bar(None, work, "operations", "Cholesky") as bar:
+    tiles, active = list(begun.tiles), begun.active
+    del begun  # the strips that it holds are worked on in place
+    work, height = layout.padded**3 // 3, layout.height
+    done = work - (len(active) * height) ** 3 // 3
+    with Bar(None, work, "operations", "Cholesky", done) as bar:
         while active:
-            left = len(active) * layout.height
-            done, active = _split(_eliminate(active, layout.mesh), layout.height)
-            if not np.isfinite(np.asarray(_diagonal(done[:1], layout.mesh))).all():
+            left = len(active) * height
+            column, active = _split(_eliminate(active, layout.mesh), height)
+            if not np.isfinite(np.asarray(_diagonal(column[:1], layout.mesh))).all():
                 return None
-            tiles.append(done)
-            bar.update((left**3 - (left - layout.height) ** 3) // 3)
+            tiles.append(column)
+            bar.update((left**3 - (left - height) ** 3) // 3)
+            if rounds is not None and active:
+                rounds.offer(Progress(tiles, active))
     return tuple(tiles)
 
 
