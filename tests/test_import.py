@@ -79,7 +79,7 @@ LAZY = {
     "watch",
 }  # imported at their first use, with python-flint, with Flax
 MODULES = {
-    *("asymptotics", "datasets", "errors", "experiments", "finite", "nonlinearity"),
+    *("asymptotics", "datasets", "distributed", "errors", "experiments", "finite", "nonlinearity"),
     *("plot", "sklearn", "stax"),
 }
 
