@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -13,7 +14,8 @@ from jax.sharding import Mesh
 
 import lnkernel as lnk
 from lnkernel.errors import TransformationError
-from lnkernel.gp import floor, strips
+from lnkernel.gp import floor, rounds, strips
+from lnkernel.gp import sharded_cholesky as sharded_cholesky_module
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.sharded_cholesky import sharded_cholesky
 from lnkernel.gp.spectrum import Eigenvalue
@@ -75,3 +77,33 @@ def test_a_floor_is_none_where_the_method_fails(monkeypatch: pytest.MonkeyPatch)
     """A guess that is too high is not believed."""
     monkeypatch.setattr(floor, "by_lanczos", lambda *_: Eigenvalue(1e3, 0.0))
     assert lnk.posterior(ARCH, X, X[:, 0]).eigenvalue_floor() == 0.0
+
+
+def test_a_killed_factorisation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strips, "GROUP", 15)
+    monkeypatch.setattr(rounds, "EVERY", 0.0)
+    usual, calls = sharded_cholesky_module._eliminate, []
+
+    def eliminate(*arguments: object, most: int) -> object:
+        calls.append(1)
+        if len(calls) == most:
+            raise KeyboardInterrupt
+        return usual(*arguments)
+
+    rows = GramRows(lnk.ntk(ARCH), X, 0.5)
+    monkeypatch.setattr(sharded_cholesky_module, "_eliminate", partial(eliminate, most=4))
+    with pytest.raises(KeyboardInterrupt):
+        sharded_cholesky(rows, ONE, folder=tmp_path)
+    calls.clear()
+    monkeypatch.setattr(sharded_cholesky_module, "_eliminate", partial(eliminate, most=0))
+    monkeypatch.setattr(strips.GramStrips, "__iter__", None)  # no entry is needed again
+    factor = sharded_cholesky(rows, ONE, folder=tmp_path)
+    assert factor is not None and factor.layout.groups == 4 and len(calls) == 1
+    matrix = lnk.ntk(ARCH)(X) + 0.5 * np.eye(len(X))
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-12, abs=0)
+    found = factor.solve_roughly(X)
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, X), atol=1e-12)
+    monkeypatch.undo()
+    monkeypatch.setattr(strips, "GROUP", 15)
+    other = sharded_cholesky(GramRows(lnk.ntk(ARCH), X, 0.25), ONE, folder=tmp_path)
+    assert other is not None and other.log_determinant() < factor.log_determinant()

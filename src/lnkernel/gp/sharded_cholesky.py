@@ -27,6 +27,7 @@ from jax.sharding import Mesh, PartitionSpec
 from lnkernel.errors import NotEnoughMemoryError
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.packed import GramRows
+from lnkernel.gp.rounds import Progress, Rounds
 from lnkernel.gp.strips import AXIS, GramStrips, StripLayout, deal_out
 from lnkernel.gram import memory
 from lnkernel.gram.hosts import watch_processes
@@ -116,8 +117,11 @@ def _cholesky_of(strips: GramStrips) -> ShardedCholesky | None:
     diagonal = strips.diagonal()
     if not (diagonal > 0).all():
         return None
+    layout, files = strips.layout, strips.files
+    rounds = None if files is None else Rounds.of(files, layout, diagonal)
     with jax.enable_x64(True), watch_processes():
-        tiles = _factorise(tuple(_with_bar(strips)), strips.layout)
+        found = None if rounds is None else rounds.find()
+        tiles = _factorise(found or Progress([], tuple(_with_bar(strips))), layout, rounds)
     return None if tiles is None else ShardedCholesky(tiles, strips, diagonal)
 
 
@@ -156,17 +160,22 @@ def _with_bar(strips: GramStrips) -> Iterator[jax.Array]:
             bar.update(height * (strip.shape[1] - height // 2))
 
 
-def _factorise(active: tuple[jax.Array, ...], layout: StripLayout) -> Tiles | None:
+def _factorise(begun: Progress, layout: StripLayout, rounds: Rounds | None) -> Tiles | None:
     """The tiles of L. The strips are gone afterwards."""
-    tiles, work = [], layout.padded**3 // 3
-    with Bar(None, work, "operations", "Cholesky") as bar:
+    tiles, active = list(begun.tiles), begun.active
+    del begun  # the strips that it holds are worked on in place
+    work, height = layout.padded**3 // 3, layout.height
+    done = work - (len(active) * height) ** 3 // 3
+    with Bar(None, work, "operations", "Cholesky", done) as bar:
         while active:
-            left = len(active) * layout.height
-            done, active = _split(_eliminate(active, layout.mesh), layout.height)
-            if not np.isfinite(np.asarray(_diagonal(done[:1], layout.mesh))).all():
+            left = len(active) * height
+            column, active = _split(_eliminate(active, layout.mesh), height)
+            if not np.isfinite(np.asarray(_diagonal(column[:1], layout.mesh))).all():
                 return None
-            tiles.append(done)
-            bar.update((left**3 - (left - layout.height) ** 3) // 3)
+            tiles.append(column)
+            bar.update((left**3 - (left - height) ** 3) // 3)
+            if rounds is not None and active:
+                rounds.offer(Progress(tiles, active))
     return tuple(tiles)
 
 
@@ -250,7 +259,7 @@ def _backward(tiles: Tiles, b: Array, mesh: Mesh) -> jax.Array:
             own = jnp.zeros_like(right)
             for tile, known in zip(mine[m][1:], reversed(done), strict=True):
                 some = jax.lax.dynamic_slice_in_dim(known, me * block, block)
-                own = own + tile.T @ some
+                own = own + (some.T @ tile).T
             corner = jax.lax.all_gather(mine[m][0], AXIS, tiled=True)
             right = right - jax.lax.psum(own, AXIS)
             done.append(solve_triangular(corner, right, lower=True, trans=1))
@@ -285,8 +294,9 @@ def _times_strip(strip: Array, b: Array, mesh: Mesh) -> jax.Array:
         column = group + jnp.arange(stop - group)
         corner = jnp.where(column < (start + jnp.arange(block))[:, None], mine[:, group:], 0.0)
         some = jax.lax.dynamic_slice_in_dim(b, start, block)
-        out = jnp.zeros_like(b).at[:group].set(mine[:, :group].T @ some)
-        out = out.at[group:stop].set(corner.T @ some)
+        # of few columns XLA multiplies (bᵀ A)ᵀ much faster than Aᵀ b
+        out = jnp.zeros_like(b).at[:group].set((some.T @ mine[:, :group]).T)
+        out = out.at[group:stop].set((some.T @ corner).T)
         rows = mine[:, :group] @ b[:group] + corner @ b[group:stop]
         rows = rows + jax.lax.dynamic_slice_in_dim(out, start, block)
         out = jax.lax.dynamic_update_slice_in_dim(out, rows, start, axis=0)

@@ -32,6 +32,7 @@ from lnkernel.version import __version__
 AXIS = "rows"
 GROUPS = 12  # at most, unless blocks became too large: each takes a program of its own
 GROUP = 1500  # points of a group, at least: to compile for fewer takes longer than it saves
+ROUNDS = 3  # times the strips, on disk: what is done of the factorisation, and two of its rounds
 BLOCK = 4096  # rows, at most, of a device's part of a strip
 
 
@@ -172,7 +173,7 @@ class GramStrips:
             return cls(rows, layout, shift)
         files = files_of(rows, layout, folder)
         here = sum(d.process_index == jax.process_index() for d in layout.mesh.devices.flat)
-        files.demand_room(here * layout.bytes_of_strips())
+        files.demand_room(here * ROUNDS * layout.bytes_of_strips())
         return cls(rows, layout, shift, files)
 
 
