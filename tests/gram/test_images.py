@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cases
 import image_oracle
 import jax
 import jax.numpy as jnp
@@ -99,7 +100,7 @@ def test_an_input_with_itself(name: str) -> None:
     np.testing.assert_array_equal(matrix, matrix.T)
 
 
-@pytest.mark.parametrize("name", ["LN", "average"])
+@pytest.mark.parametrize("name", cases.some_slow(["LN", "average"], {"average"}))
 def test_programs_compute_what_numpy_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arch, some = lnk.serial(*(FLAT | POOLED)[name]), np.concatenate([X, -X, 2 * X])
     some[0, 0, 0] = 0.0  # a pixel without a direction
@@ -131,26 +132,30 @@ def test_dense_networks_on_flat_images() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["same", "average"])
-def test_derivatives(name: str) -> None:
-    layers = (FLAT | POOLED)[name]
-    arch = lnk.serial(*layers)
-
+@pytest.mark.slow  # to compile the derivatives takes half a minute
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+def test_derivatives(end: lnk.Node) -> None:
     def theta(x: jax.Array, W_std: jax.Array) -> jax.Array:
-        first = lnk.Conv(8, layers[0].filter, W_std=W_std, b_std=0.2)
-        return lnk.ntk(lnk.serial(first, *layers[1:]))(x[None], X[1:2])[0, 0]
+        first = lnk.Conv(8, (2, 2), W_std=W_std, b_std=0.2)
+        return lnk.ntk(lnk.serial(first, R, end, DENSE))(x[None], X[1:2])[0, 0]
 
     with jax.enable_x64(True):
         x = jnp.asarray(X[0])
         value, (dx, dW) = jax.jit(jax.value_and_grad(theta, (0, 1)))(x, 1.4)
         step = 1e-5 * STEP
-        there, back = (lnk.ntk(arch)((X[0] + s * step)[None], X[1:2])[0, 0] for s in (1, -1))
-        assert abs(float(value) / lnk.ntk(arch)(X[:1], X[1:2])[0, 0] - 1) < 1e-14
+        there, back = (float(theta(X[0] + s * step, 1.4)) for s in (1, -1))
+        assert abs(float(value) / float(theta(X[0], 1.4)) - 1) < 1e-14
         assert abs(float((dx * step).sum()) / ((there - back) / 2) - 1) < 1e-7
-        changed = [float(theta(x, 1.4 + s)) for s in (1e-5, -1e-5)]
+        changed = [float(theta(X[0], 1.4 + s)) for s in (1e-5, -1e-5)]
         assert abs(float(dW) / ((changed[0] - changed[1]) / 2e-5) - 1) < 1e-7
+
+
+@pytest.mark.slow
+def test_vmap() -> None:
+    arch = lnk.serial(conv(2, 2), R, lnk.Flatten(), DENSE)
+    with jax.enable_x64(True):
         at_once = jax.vmap(lambda x: lnk.ntk(arch)(x[None], X[:1])[0, 0])(jnp.asarray(X))
-        np.testing.assert_allclose(at_once[1:], lnk.ntk(arch)(X, X[:1])[1:, 0], rtol=1e-13)
+    np.testing.assert_allclose(at_once, lnk.ntk(arch)(X, X[:1])[:, 0], rtol=1e-13)
 
 
 @pytest.mark.parametrize(

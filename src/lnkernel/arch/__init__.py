@@ -3,6 +3,7 @@
 from lnkernel.arch.activate import Activate
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
 from lnkernel.arch.homogeneous import (
@@ -73,6 +74,7 @@ __all__ = [
     "Step",
     "SumPool",
     "Tanh",
+    "cnn",
     "mlp",
     "parallel",
     "residual",

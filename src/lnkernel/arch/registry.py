@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
@@ -57,6 +58,6 @@ for _builder in (
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten),
-    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
+    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn),
 ):
     register(_builder)

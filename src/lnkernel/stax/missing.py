@@ -5,10 +5,8 @@ from __future__ import annotations
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
-DENSE = (
-    "this library knows networks of Dense layers on points of shape (n, d), not images, sequences "
-    "or graphs"
-)
+DENSE = "it is about images, sequences or graphs, and stax takes points of shape (n, d) here"
+IMAGES = "networks on images and sequences are not part of stax here"
 OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
     "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
@@ -24,11 +22,15 @@ BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 # reason, remedy: names
 MISSING = {
     (DENSE, ELSEWHERE): (
-        *("Aggregate", "AggregateImplementation", "AttentionMechanism", "AvgPool", "Conv"),
-        *("ConvLocal", "ConvTranspose", "DotGeneral", "GlobalAvgPool", "GlobalSelfAttention"),
-        *("GlobalSumPool", "ImageResize", "Index", "MaskedArray", "Padding"),
-        *("PositionalEmbedding", "Slice", "SumPool", "supports_masking", "unmask_fn"),
+        *("Aggregate", "AggregateImplementation", "AttentionMechanism", "ConvLocal"),
+        *("ConvTranspose", "DotGeneral", "GlobalSelfAttention", "GlobalSumPool", "ImageResize"),
+        *("Index", "MaskedArray", "Padding", "PositionalEmbedding", "Slice"),
+        *("supports_masking", "unmask_fn"),
     ),
+    (
+        IMAGES,
+        "Build the network with lnkernel.Conv and its like; docs/migration.md has both beside one another",
+    ): (*("AvgPool", "Conv", "GlobalAvgPool", "SumPool"),),
     (DENSE, "Omit it, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
         "Flatten",
     ),

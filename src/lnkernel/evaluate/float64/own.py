@@ -7,7 +7,7 @@ for, upper bounds will do: `Longest`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,6 @@ class Noting:
         self.notes.append(square)
         return _at(square, at, FIRST), _at(square, at, SECOND)
 
-    def weights(
-        self, num: Arithmetic, at: Positions, make: Callable[[], Number]
-    ) -> tuple[Number, Number]:
-        made = make()
-        self.notes.append(made)
-        return made, made
-
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         count = int(np.prod(at.shape))
         same = np.eye(count, dtype=bool).reshape(at.form(None))
@@ -57,12 +50,6 @@ class Reading:
         one, two = (next(side) for side in self.rest)
         return _at(one, at, FIRST)[:, None], _at(two, at, SECOND)[None]
 
-    def weights(
-        self, num: Arithmetic, at: Positions, make: Callable[[], Number]
-    ) -> tuple[Number, Number]:
-        one, two = (next(side) for side in self.rest)
-        return one[:, None], two[None]
-
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         return w
 
@@ -73,13 +60,6 @@ class Longest:
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
         return block, block
-
-    def weights(
-        self, num: Arithmetic, at: Positions, make: Callable[[], Number]
-    ) -> tuple[Number, Number]:
-        count = int(np.prod(at.shape))
-        even = np.full((count, count), 1.0 / count)
-        return even, even
 
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         return 0.0 * w
