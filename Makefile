@@ -1,6 +1,8 @@
 # Everything runs in .venv, which the first command creates by itself.
 PYTHON ?= python3
 BIN := .venv/bin
+# Python keeps what it has compiled, also where the environment says otherwise: collecting the tests takes a third less
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent watch scale bench peers peers-report golden clean
 

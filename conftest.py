@@ -128,3 +128,11 @@ def _memory() -> Iterator[None]:
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)  # what compilers have freed goes back to the system
+
+
+@pytest.fixture
+def programs_for_all_but_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of programs: of cheap networks too they are compiled from 10,000 pairs on."""
+    from lnkernel.gram import eager
+
+    monkeypatch.setattr(eager, "MOST_CHEAP", eager.MOST)

@@ -112,21 +112,25 @@ def cycle(found: list[Import]) -> str | None:
 
 
 LIBRARY = library()
-IMPORTS = imports(LIBRARY)
 LAYERS = sorted({layer(name) for name in LIBRARY} - {""})
+
+
+@pytest.fixture(scope="module")
+def of_the_library() -> list[Import]:
+    return imports(LIBRARY)
 
 
 def test_every_part_has_a_place() -> None:
     assert unknown_layers(LIBRARY) == [], "name them in ORDER"
 
 
-def test_imports_follow_the_order() -> None:
-    assert upward(IMPORTS) == []
+def test_imports_follow_the_order(of_the_library: list[Import]) -> None:
+    assert upward(of_the_library) == []
 
 
 @pytest.mark.parametrize("part", LAYERS)
-def test_no_cycles(part: str) -> None:
-    found = cycle([one for one in IMPORTS if layer(one.importer) == part])
+def test_no_cycles(part: str, of_the_library: list[Import]) -> None:
+    found = cycle([one for one in of_the_library if layer(one.importer) == part])
     assert found is None, found
 
 

@@ -28,6 +28,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no key": (lambda: POST.sample(None, X), "key: expected one key of jax.random, got None"),  # type: ignore[arg-type]
     "many keys": (lambda: POST.sample(jax.random.split(KEY, 3), X), r"got shape \(3,\)"),
     "huge time": (lambda: POST.at(HUGE), "t: .*range of float64"),
+    "no time of a list": (lambda: POST.at([1, -1]), "t: .*infinity, got -1.0"),
+    "times of a generator": (lambda: POST.at(t for t in (1, 2)), "t: .*got a generator. .*list"),  # type: ignore[call-overload]
     "huge number of steps": (lambda: POST.after(HUGE, 0.1), "steps: expected at most 1e308"),
     "huge noise": (lambda: lnk.posterior(ARCH, X, Y, noise=HUGE), "noise: .*range of float64"),
     "sparse points": (lambda: lnk.ntk(ARCH)(SPARSE), r"x: .*sparse.*csr_matrix.*x.toarray\(\)"),
@@ -84,6 +86,11 @@ def test_huge_seed() -> None:
 def test_hyperparameters_beyond_float64(make: Callable[[], Any]) -> None:
     with pytest.raises(ArchitectureError, match="must be in the range of float64"):
         make()
+
+
+def test_a_width_beyond_64_bits() -> None:
+    with pytest.raises(ArchitectureError, match="width must be in the range of 64-bit integers"):
+        lnk.Dense(HUGE)
 
 
 @pytest.mark.parametrize("degree", [1000.0, 151, HUGE])

@@ -33,6 +33,8 @@ from lnkernel.evaluate.balls import entries
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.finite.twins import twin
 
+pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
+
 
 @node
 class Tilted(lnk.PositivelyHomogeneous):

@@ -189,8 +189,8 @@ class PrecisionError(LnkernelError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "lnkernel computes in float64, and it was called inside your own jax.jit, jax.grad or "
-            "jax.vmap while 64-bit mode is off, so its numbers would be cut to float32 there. Put "
+            "lnkernel computes in float64, and it was called inside (or passed through) your own jax.jit, "
+            "jax.grad or jax.vmap while 64-bit mode is off, so its numbers would be cut to float32 there. Put "
             'jax.config.update("jax_enable_x64", True) at the top of your program, or call the '
             "transformed function inside `with jax.enable_x64(True):`. Outside of transformations "
             "nothing is needed: lnkernel switches to float64 by itself."

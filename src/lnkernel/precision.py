@@ -44,6 +44,24 @@ def demand_x64() -> None:
         raise PrecisionError()
 
 
+def out_of_a_program(leaf: Any) -> bool:
+    """Whether it is a number of JAX's that is known."""
+    return isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+
+
+def as_leaf(number: Any) -> Any:
+    """A hyperparameter as JAX takes it in: by its value, whatever the precision that it was written in."""
+    return float(number) if out_of_a_program(number) and number.ndim == 0 else number
+
+
+def demand_float64(*trees: Any) -> None:
+    """An error for numbers that JAX hands out in 32-bit mode, cut to float32."""
+    for leaf in jax.tree.leaves(trees):
+        short = out_of_a_program(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        if short and leaf.dtype != jnp.float64:
+            raise PrecisionError()
+
+
 def demand_plain_numbers(what: str, *trees: Any) -> None:
     """An error for what is computed outside of the user's own transformations only."""
     if is_traced(*trees) or inside_jit():

@@ -316,6 +316,7 @@ MALFORMED = {
     "no number": (lambda c: {"lambda_min_lower": "nan"}, "lambda_min_lower is nan"),
     "infinity": (lambda c: {"C": [c["C"][0], "inf"]}, "C, upper is inf"),
     "no float64": (lambda c: {"rkhs_upper": "0x1p9999"}, "OverflowError"),
+    "no number of points": (lambda c: {"n": 10**400}, "OverflowError"),
     "tolerance": (lambda c: {"rtol": (2.0).hex()}, "rtol is 2.0"),
     "depth": (lambda c: {"architecture": nested(300)}, "cannot be rebuilt"),
 }

@@ -13,6 +13,8 @@ from lnkernel.gram import compiled, eager
 from lnkernel.gram.by_angle import by_angle
 from lnkernel.gram.program import network_of
 
+pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
+
 X = np.random.default_rng(0).normal(size=(130, 7)) * np.geomspace(0.01, 100, 130)[:, None]
 
 

@@ -14,6 +14,8 @@ from lnkernel.evaluate.float64.expansion import choice_for
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.separated import tables
 
+pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
+
 RNG = np.random.default_rng(0)
 ACTIVATIONS = [lnk.Silu(), lnk.Tanh(), lnk.Softplus()]
 

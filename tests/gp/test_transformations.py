@@ -209,6 +209,32 @@ def test_what_needs_plain_numbers_says_so(call: Any) -> None:
         jax.jit(call)(X)
 
 
+SHORT: dict[str, Callable[[], Any]] = {  # in 32-bit mode
+    **{name: lambda m=method: jax.jit(m)(posterior(), AT) for name, method in METHODS.items()},
+    "likelihood of a constant": lambda: jax.jit(lambda: posterior().log_marginal_likelihood())(),
+    "kernel": lambda: jax.jit(lambda k: k)(lnk.ntk(LN)),
+    "both kernels": lambda: jax.device_put(lnk.kernels(LN)),
+    "posterior": lambda: jax.jit(lambda p: p)(posterior()),
+    "posterior, moved": lambda: jax.device_put(posterior()),
+    "bound": lambda: jax.jit(lambda b: b)(BOUND),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_nothing_is_cut_to_float32_on_its_way(name: str) -> None:
+    with jax.enable_x64(False), pytest.raises(lnk.errors.PrecisionError, match="cut to float32"):
+        SHORT[name]()
+
+
+def test_hyperparameters_of_float32_keep_their_value() -> None:
+    arch = lnk.serial(lnk.Dense(1, W_std=jax.numpy.float32(1.2)))
+    with jax.enable_x64(True):
+        theta = jax.jit(lambda k: k)(lnk.ntk(arch))
+        made = jax.tree.map(lambda leaf: leaf, lnk.posterior(arch, X, Y, noise=0.1))
+    close(theta(X), lnk.ntk(lnk.serial(lnk.Dense(1, W_std=float(np.float32(1.2)))))(X), 0)
+    close(made.mean(AT), lnk.posterior(arch, X, Y, noise=0.1).mean(AT))
+
+
 def test_single_points_of_a_vmap() -> None:
     with (
         jax.enable_x64(True),

@@ -53,6 +53,18 @@ def test_the_same_numbers_as_by_a_program(name: str) -> None:
     np.testing.assert_allclose(ends, np.diag(by_program), rtol=1e-14)
 
 
+@pytest.mark.parametrize("norm", [None, "all"])
+def test_more_pairs_of_cheap_networks(norm: str | None) -> None:
+    """Of which all, some or none are delicate."""
+    close = X[5] + 1e-9 * RNG.normal(size=(200, 4))
+    theta = lnk.ntk(lnk.mlp(hidden=2, norm=norm))
+    for x in (close, np.concatenate([close[:100], RNG.normal(size=(100, 4))])):
+        by_numpy, ends = theta(x), np.sqrt(theta.diagonal(x))
+        with eager.without_numpy():
+            by_program = theta(x)
+        assert (np.abs(by_numpy - by_program) / ends[:, None] / ends).max() < 2e-15
+
+
 def test_nothing_is_compiled() -> None:
     compiled: list[str] = []
     lnk.ntk(lnk.mlp())(
@@ -65,6 +77,9 @@ def test_nothing_is_compiled() -> None:
         lnk.kernels(arch)(X)
         lnk.kernels(arch)(X[:5], X[5:])
         lnk.ntk(arch).diagonal(X)
+    x, y = RNG.normal(size=(300, 4)), RNG.normal(size=300)
+    post = lnk.posterior(lnk.mlp(), x, y)
+    post.mean(X), post.ensemble_variance(X)
     assert not compiled
     with eager.without_numpy():  # it would be noticed
         lnk.ntk(lnk.serial(lnk.Dense(3), lnk.Relu(), lnk.Dense(3), lnk.Abs(), lnk.Dense(1)))(X)

@@ -11,6 +11,8 @@ import pytest
 import lnkernel as lnk
 from lnkernel.gram import eager, tiled
 
+pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
+
 TABLE = cases.architectures()
 SOME = [
     "relu 2",

@@ -31,7 +31,7 @@ def parameters(outputs: int = 2, width: int = 6, scale: float = 0.6, seed: int =
 def jacobian(f: Any, params: Any, x: Any) -> np.ndarray:
     """(n, k, parameters) of the whole batch, forwards: not the way of the library."""
     with jax.enable_x64(True):
-        made = jax.jacfwd(f)(jax.tree.map(jnp.asarray, params), jnp.asarray(x))
+        made = jax.jit(jax.jacfwd(f))(jax.tree.map(jnp.asarray, params), jnp.asarray(x))
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(made)]
     k = leaves[-1].shape[1] if leaves[-1].ndim > 1 else 1
     return np.concatenate([leaf.reshape(len(x), k, -1) for leaf in leaves], 2)

@@ -41,27 +41,33 @@ def mlp(
     serial(Dense(width=64, W_std=1.5, b_std=0.0), LayerNorm(eps=0.0, scale=False, bias=False),
            Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
     """
+    normalised = chosen_blocks("mlp", hidden, norm)
+    activation = Relu() if activation is None else activation
+    norm_layer = LayerNorm() if norm_layer is None else norm_layer
+    layers: list[Node] = []
+    for block in range(hidden):
+        layers.append(Dense(width, W_std=W_std, b_std=b_std))
+        layers.extend([norm_layer] if block in normalised else [])
+        layers.append(activation)
+    return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))
+
+
+def chosen_blocks(name: str, hidden: int, norm: str | None) -> range:
+    """Which of so many hidden layers are normalised; `name` is that of the builder, for messages."""
     if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
         raise ArchitectureError(
-            "mlp", "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
+            name, "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
         )
     if hidden > DEEPEST:
         raise ArchitectureError(
-            "mlp",
+            name,
             "",
             f"hidden must be at most {DEEPEST}, got {hidden}, whose layers alone would fill the memory",
             "Choose fewer layers, or width=... if the width was meant",
         )
     if norm is not None and norm not in ("first", "last", "all"):
         raise ArchitectureError(
-            "mlp", "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
+            name, "", f"norm={norm!r} is not known", 'Use None, "first", "last" or "all"'
         )
-    chosen = {None: (), "first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
-    activation = Relu() if activation is None else activation
-    norm_layer = LayerNorm() if norm_layer is None else norm_layer
-    layers: list[Node] = []
-    for block in range(hidden):
-        layers.append(Dense(width, W_std=W_std, b_std=b_std))
-        layers.extend([norm_layer] if block in chosen[norm] else [])
-        layers.append(activation)
-    return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))
+    chosen = {"first": range(1), "last": range(hidden - 1, hidden), "all": range(hidden)}
+    return range(0) if norm is None else chosen[norm]

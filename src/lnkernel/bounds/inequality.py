@@ -16,7 +16,7 @@ from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
 from lnkernel.bounds.problem import Problem, problem
 from lnkernel.bounds.result import Bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_flag, as_number
+from lnkernel.check import as_flag, as_number, shape_of_one
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.noise import Variance
@@ -108,7 +108,7 @@ def bound(
         noise=asked.noise,
         certificate=certificate,
         sup=sup,
-        dimension=data.x.shape[1],
+        dimension=shape_of_one(data.x),
         native_norm=native_norm,
         lambda_is_floor=is_floor,
     )
@@ -132,6 +132,13 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 def _certify(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: Variance
 ) -> tuple[Ingredients, SupDiagonal, Certificate]:
+    if x.ndim > 2:
+        raise InputError(
+            "certify",
+            "inputs without positions: kernels of images have no ball arithmetic here",
+            f"X of shape {x.shape}",
+            "Leave certify out; sup_diagonal(arch, certify=True) certifies C of such a network",
+        )
     if math.isinf(sup.value):
         raise InputError(
             "certify",

@@ -18,7 +18,14 @@ from lnkernel.check import as_inputs, as_traced_inputs
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gram.kernel import ntk
 from lnkernel.gram.structure import assemble, dissect
-from lnkernel.precision import demand_plain_numbers, demand_x64, inside_jit, is_traced
+from lnkernel.precision import (
+    as_leaf,
+    demand_float64,
+    demand_plain_numbers,
+    demand_x64,
+    inside_jit,
+    is_traced,
+)
 from lnkernel.types import Diagonal, MorePoints, Values
 
 if TYPE_CHECKING:
@@ -68,7 +75,7 @@ class Bound:
     noise: float | Diagonal = field(compare=False)
     certificate: Certificate | None = field(repr=False)
     sup: SupDiagonal = field(repr=False)
-    dimension: int = field(repr=False)
+    dimension: int | tuple[int, ...] = field(repr=False)  # the shape of one input
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
     # whether λ_min is only known from below, by the noise
     lambda_is_floor: bool = field(default=False, repr=False)
@@ -125,21 +132,17 @@ _FIXED = ("n", "form", "is_theorem", "certified", "certificate", "dimension", "l
 
 def _flatten(b: Bound) -> tuple[tuple[Any, ...], Any]:
     structure, varying = dissect(b.sup.arch)
-    leaves = (varying, *(getattr(b, name) for name in _NUMBERS))
+    leaves = (list(map(as_leaf, varying)), *(getattr(b, name) for name in _NUMBERS))
     return leaves, (structure, replace(b.sup, arch=Identity()), *(getattr(b, n) for n in _FIXED))
 
 
 def _unflatten(fixed: Any, leaves: Any) -> Bound:
+    demand_float64(leaves)
     structure, sup, *others = fixed
     varying, *numbers = leaves
-    made = zip((*_NUMBERS, *_FIXED), (*map(_plain, numbers), *others), strict=True)
+    # as JAX's they would be cut to float32 in 32-bit mode
+    made = zip((*_NUMBERS, *_FIXED), (*map(as_leaf, numbers), *others), strict=True)
     return Bound(sup=replace(sup, arch=assemble(structure, varying)), **dict(made))
-
-
-def _plain(leaf: Any) -> Any:
-    """A number that a program handed out; as JAX's it would be cut to float32 in 32-bit mode."""
-    done = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
-    return float(leaf) if done and leaf.ndim == 0 else leaf
 
 
 jax.tree_util.register_pytree_node(Bound, _flatten, _unflatten)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def scene(name: str, side: int) -> Float64[np.ndarray, "side side"]:
     """
     if name not in SCENES:
         raise InputError("name", f"one of {', '.join(SCENES)}", repr(name), "Choose one of these")
-    pixels = np.asarray(getattr(_part("data"), name)(), np.float64)
+    pixels = np.asarray(_part("data", name)(), np.float64)
     grey = pixels if pixels.ndim == 2 else pixels[..., :3] @ np.array([0.2125, 0.7154, 0.0721])
     return shrink(grey / 255, side)
 
@@ -58,13 +59,18 @@ def edges(picture: Picture, sigma: float = 1.0) -> Bool[np.ndarray, "height widt
     >>> edges(np.repeat([[0.0, 1.0]], 16, axis=0).repeat(8, axis=1)).any(axis=0).nonzero()[0].tolist()
     [7, 8]
     """
-    found: Any = _part("feature").canny(picture, sigma=sigma)
+    found: Any = _part("feature", "canny")(picture, sigma=sigma)
     return np.asarray(found, bool)
 
 
-def _part(name: str) -> Any:
+def _part(module: str, name: str) -> Any:
+    """A function of scikit-image, which imports its parts when they are asked for."""
     try:
-        return importlib.import_module(f"skimage.{name}")
+        with (
+            warnings.catch_warnings()
+        ):  # of a bar for downloads, which in notebooks misses its widgets
+            warnings.filterwarnings("ignore", "IProgress not found")
+            return getattr(importlib.import_module(f"skimage.{module}"), name)
     except ImportError as problem:
         raise MissingPackageError(
             "lnkernel.datasets.scene", "scikit-image", "pictures"

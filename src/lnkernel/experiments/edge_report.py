@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from lnkernel.experiments import edge_figures as figures
 from lnkernel.experiments.edge_linear import closed_form
 from lnkernel.experiments.edge_plan import EdgePlan
 from lnkernel.experiments.folder import Folder
-from lnkernel.experiments.intervals import interval
+from lnkernel.experiments.intervals import interval, share_interval
 from lnkernel.experiments.report import Report
 
 PAPER = "Jiang, Cohen and Li (NeurIPS 2025)"
 Row = dict[str, Any]
+Ends = Callable[[list[float]], tuple[float, float, float]]
 
 
 def report_of(folder: Folder, plan: EdgePlan, found: dict[str, Any], origin: str) -> Report:
@@ -40,7 +42,8 @@ def report_of(folder: Folder, plan: EdgePlan, found: dict[str, Any], origin: str
     report.table(
         rates,
         f"Every rate. The ratio is λ_max η/2n from the loss {plan.levels[0]:g} on down to {plan.levels[-1]:g}, "
-        "or as far as it fell; alignment is where the loss is that for the first time.",
+        "or as far as it fell; alignment is where the loss is for the first time at the level named, the lowest that "
+        "every start reaches with two rates at least.",
     )
     if pairs:
         folder.write_table("pairs", pairs)
@@ -72,38 +75,54 @@ def first_at(cell: dict[str, np.ndarray], fraction: float, level: float) -> list
     return [int(np.argmax(row)) if row.any() else None for row in below]
 
 
+def compared_rates(cell: dict[str, np.ndarray], plan: EdgePlan, level: float) -> list[float]:
+    """The rates, as fractions, with which every start reaches this loss."""
+    healthy = [f for f in plan.fractions if (cell[f"{f} diverged"] < 0).all()]
+    return [f for f in healthy if None not in first_at(cell, f, level)]
+
+
+def compared_level(cell: dict[str, np.ndarray], plan: EdgePlan) -> float:
+    """The lowest level that every start reaches with two rates at least; else the first."""
+    common = [level for level in plan.levels if len(compared_rates(cell, plan, level)) > 1]
+    return min(common, default=plan.levels[0])
+
+
 def rate_row(name: str, cell: dict[str, np.ndarray], fraction: float, plan: EdgePlan) -> Row:
-    """One rate: what became of it, the ratio to the edge, and alignment at the last level."""
+    """One rate: what became of it, the ratio to the edge, and alignment at the level of `compared_level`."""
     rate, diverged = float(cell[f"{fraction} rate"]), cell[f"{fraction} diverged"]
     ratio = cell[f"{fraction} sharpness"] * rate / 2
     begins, ends = (first_at(cell, fraction, plan.levels[i]) for i in (0, -1))
+    level = compared_level(cell, plan)
+    places = first_at(cell, fraction, level)
     medians, largest, kta, lead = [], [], [], []
-    for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+    for i, (begin, end, place) in enumerate(zip(begins, ends, places, strict=True)):
         if begin is None:
             continue
         window = ratio[i, begin : None if end is None else end + 1]
         medians.append(float(np.median(window)))
         largest.append(float(window.max()))
-        if end is not None:
-            kta.append(float(cell[f"{fraction} kta"][i, end]))
-            lead.append(float(cell[f"{fraction} alignment"][i, end, :5].sum()))
-    steps = [int(cell[f"{fraction} steps"][end]) for end in ends if end is not None]
+        if place is not None:
+            kta.append(float(cell[f"{fraction} kta"][i, place]))
+            lead.append(float(cell[f"{fraction} alignment"][i, place, :5].sum()))
+    steps = [int(cell[f"{fraction} steps"][place]) for place in places if place is not None]
     row: Row = {"data and network": name, "rate": rate, "starts": len(diverged)}
     row["diverged"] = int((diverged >= 0).sum())
     row["at step"] = None if (diverged < 0).all() else int(diverged[diverged >= 0].max())
-    row["reached the loss"] = len(kta)
+    row |= {"loss": level, "reached the loss": len(kta)}
     row["steps"] = float(np.mean(steps)) if steps else None
     row |= _columns("median ratio", medians) | {"largest": max(largest, default=None)}
     row["KTA at the start"] = _mean(cell[f"{fraction} kta"][diverged < 0, 0])
-    return row | _columns("KTA", kta) | _columns("first five eigenvectors", lead)
+    shares = {"KTA": kta, "first five eigenvectors": lead}  # between 0 and 1
+    for key, values in shares.items():
+        row |= _columns(key, values, share_interval)
+    return row
 
 
 def pair_rows(name: str, cell: dict[str, np.ndarray], plan: EdgePlan) -> list[Row]:
     """The difference in alignment between the largest and the smallest rate at every level."""
     rows = []
-    healthy = [f for f in plan.fractions if (cell[f"{f} diverged"] < 0).all()]
     for level in plan.levels:
-        reached = [f for f in healthy if None not in first_at(cell, f, level)]
+        reached = compared_rates(cell, plan, level)
         if len(reached) < 2:
             continue
         low, high = min(reached), max(reached)
@@ -155,10 +174,10 @@ def linear_rows(plan: EdgePlan, found: dict[str, np.ndarray]) -> list[Row]:
     return rows
 
 
-def _columns(name: str, values: list[float]) -> Row:
+def _columns(name: str, values: list[float], ends_of: Ends = interval) -> Row:
     """The mean and the ends of its interval, None where there is none."""
-    ends = interval(values) if values else (None, None, None)
-    known = [None if end is None or np.isnan(end) else end for end in ends]
+    ends = ends_of(values) if len(values) > 1 else (*values[:1], *[np.nan] * 3)[:3]
+    known = [None if np.isnan(end) else end for end in ends]
     return dict(zip((name, f"{name}, 95 % from", f"{name}, to"), known, strict=True))
 
 

@@ -119,6 +119,7 @@ def nearest(x: np.ndarray) -> tuple[int, int, float] | None:
     """The two inputs i < j next to each other, and their distance."""
     if len(x) < 2:
         return None
+    x = x.reshape(len(x), -1)  # of images all numbers
     power = int(np.frexp(np.abs(x).max())[1])
     plain = np.ldexp(x, -power)  # no square overflows, and no digit is lost
     # Two neighbours of itself, because the first is the point or its equal. In hundreds of

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data, as_data, as_inputs
+from lnkernel.arch.facts import acts_on_positions
+from lnkernel.check import Data, as_data, as_inputs, shape_of_one
 from lnkernel.errors import HalfMatrixError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
 from lnkernel.gp.conjugate_gradients import Solution
@@ -65,7 +66,7 @@ class Fit(Predictor):
 
     def inputs(self, x: MorePoints) -> np.ndarray:
         """Points to predict at, checked."""
-        return as_inputs(x, self.data.x.shape[1])
+        return as_inputs(x, shape_of_one(self.data.x))
 
     def shape_of_inputs(self) -> tuple[int, ...]:
         return self.data.x.shape
@@ -216,7 +217,7 @@ def fit(
     as soon as more is asked for.
     """
     kernel = Kernel(arch, (which,))
-    data = as_data(X, y)
+    data = as_data(X, y, acts_on_positions(arch))
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
     rows = GramRows(kernel, data.x, variance)
@@ -228,9 +229,7 @@ def fit(
     if sharding is not None:
         spread = partial(sharded_cholesky, sharding=sharding, folder=tiles)
         made = Fit(arch, which, data, variance, _factorise_half(rows, spread))
-        _ = (
-            made.coefficients
-        )  # now, because no program inside another one can compute over these devices
+        _ = made.coefficients  # now: no program inside another one can compute over these devices
         return made
     if is_needed(len(data.x)):
         return Fit(arch, which, data, variance, _factorise_half(rows, packed_cholesky))

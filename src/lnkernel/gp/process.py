@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, overload
@@ -25,7 +25,7 @@ from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, as_traced, seen_with
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.structure import assemble, dissect
-from lnkernel.precision import is_traced
+from lnkernel.precision import as_leaf, demand_float64, is_traced
 from lnkernel.types import (
     Array,
     Covariance,
@@ -319,6 +319,9 @@ class Posterior:
         >>> post.at([0, 1, math.inf]).mean([[2.0]]).round(3).tolist()
         [[0.0], [0.516], [1.0]]
         """
+        if isinstance(t, Iterator):
+            came = f"a {type(t).__name__}"
+            raise InputError("t", "a time, or a list of times", came, "Write list(...) around it")
         if isinstance(t, list | tuple) or np.ndim(t):
             times = jnp.asarray(t) if is_traced(t) else np.asarray(as_array("t", t))
             if times.ndim != 1 or not times.size:
@@ -333,7 +336,7 @@ class Posterior:
             return self._stop(gradient_flow(t), "at a time that is traced")
         time = plain_number("t", t, "a time from 0 to infinity")
         if not time >= 0:
-            raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
+            raise InputError("t", "a time from 0 to infinity", repr(time), "Time runs forwards")
         return self._stop(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
 
     def after(self, steps: int, learning_rate: Number) -> Stopped:
@@ -387,11 +390,12 @@ class Posterior:
 def _flatten(post: Posterior) -> tuple[tuple[Any, ...], Any]:
     fit = as_traced(post._held) if isinstance(post._held, Fit) else post._held
     structure, varying = dissect(fit.arch)
-    leaves = (varying, fit.x, fit.y, fit.noise, fit.both, fit.diagonal)
+    leaves = (list(map(as_leaf, varying)), fit.x, fit.y, fit.noise, fit.both, fit.diagonal)
     return leaves, (structure, fit.which, fit.one_output)
 
 
 def _unflatten(fixed: Any, leaves: Any) -> Posterior:
+    demand_float64(leaves)
     structure, which, one_output = fixed
     varying, x, y, *rest = leaves
     return Posterior(TracedFit(assemble(structure, varying), which, x, y, one_output, *rest))

@@ -226,6 +226,8 @@ def _not_negative(variance: Array) -> Array:
 def seen_with(made: Predictor, *values: object) -> Predictor:
     """The fit as it is computed with beside these values: JAX's, if anything here is a tracer."""
     inside = is_traced(*values) or inside_jit()
-    if isinstance(made, TracedFit):
-        return made if inside or made.is_traced() else made.plain()
+    if isinstance(made, TracedFit) and not inside and not made.is_traced():
+        return made.plain()
+    if isinstance(made, TracedFit) or inside:
+        demand_x64()
     return as_traced(made) if inside and isinstance(made, Fit) else made

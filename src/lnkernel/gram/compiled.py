@@ -54,7 +54,7 @@ def call_compiled(function: Callable[..., Any], *fixed: Hashable, arguments: Seq
 def keep_programs(most: int = USUAL) -> None:
     """Keep the compiled programs of the latest kernels only: at most so many, 64 unless told.
 
-    A network has one for matrices of more than 10,000 pairs, and few others. What was dropped is compiled
+    A network has one for matrices of more than 10,000 or 100,000 pairs, and few others. What was dropped is compiled
     again when it is needed. The programs of `jax.grad` and `jax.vmap` of a kernel count too, and are dropped with
     it; those inside your own `jax.jit` belong to that function, and JAX drops them when it is gone.
 

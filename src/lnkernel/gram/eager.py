@@ -17,7 +17,10 @@ from lnkernel.gram.program import Program, network_of, select
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
-MOST_DELICATE = 4096  # pairs of a larger matrix, whose other pairs are compiled
+MOST_CHEAP = 100_000  # pairs of networks without series, which take a few 100 ns each
+# Pairs of a larger matrix, whose other pairs are compiled: NumPy takes from 1 to 25 microseconds for each, XLA up to a
+# minute for the careful rules of closed forms. On a line most pairs are delicate to a smooth activation.
+MOST_DELICATE = 1 << 18
 MOST_CAREFUL = 1 << 20  # coordinates that are compared at a time, with all care
 
 Out = tuple[Array, ...]
@@ -26,17 +29,18 @@ Out = tuple[Array, ...]
 @contextmanager
 def without_numpy() -> Iterator[None]:
     """A scope in which all matrices are compiled, for tests and measurements."""
-    global MOST, MOST_DELICATE
-    usual, MOST, MOST_DELICATE = (MOST, MOST_DELICATE), 0, 0
+    global MOST, MOST_CHEAP, MOST_DELICATE
+    usual, MOST, MOST_CHEAP, MOST_DELICATE = (MOST, MOST_CHEAP, MOST_DELICATE), 0, 0, 0
     try:
         yield
     finally:
-        MOST, MOST_DELICATE = usual
+        MOST, MOST_CHEAP, MOST_DELICATE = usual
 
 
-def suits(program: Program, pairs: int) -> bool:
-    """Whether so many pairs are computed faster than a program is compiled."""
-    return pairs <= MOST and not program.needs.compiler
+def suits(program: Program, pairs: int, has_series: bool) -> bool:
+    """Whether so many pairs are computed faster than a program is compiled. Of equal blocks it is compiled soon."""
+    most = MOST if has_series or program.needs.loop else MOST_CHEAP
+    return pairs <= most and not program.needs.compiler
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:

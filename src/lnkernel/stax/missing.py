@@ -5,10 +5,8 @@ from __future__ import annotations
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
-DENSE = (
-    "this library knows networks of Dense layers on points of shape (n, d), not images, sequences "
-    "or graphs"
-)
+DENSE = "it is about images, sequences or graphs, and stax takes points of shape (n, d) here"
+IMAGES = "networks on images and sequences are not part of stax here"
 OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
     "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
@@ -24,11 +22,15 @@ BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 # reason, remedy: names
 MISSING = {
     (DENSE, ELSEWHERE): (
-        *("Aggregate", "AggregateImplementation", "AttentionMechanism", "AvgPool", "Conv"),
-        *("ConvLocal", "ConvTranspose", "DotGeneral", "GlobalAvgPool", "GlobalSelfAttention"),
-        *("GlobalSumPool", "ImageResize", "Index", "MaskedArray", "Padding"),
-        *("PositionalEmbedding", "Slice", "SumPool", "supports_masking", "unmask_fn"),
+        *("Aggregate", "AggregateImplementation", "AttentionMechanism", "ConvLocal"),
+        *("ConvTranspose", "DotGeneral", "GlobalSelfAttention", "GlobalSumPool", "ImageResize"),
+        *("Index", "MaskedArray", "Padding", "PositionalEmbedding", "Slice"),
+        *("supports_masking", "unmask_fn"),
     ),
+    (
+        IMAGES,
+        "Build the network with lnkernel.Conv and its like; docs/migration.md has both beside one another",
+    ): (*("AvgPool", "Conv", "GlobalAvgPool", "SumPool"),),
     (DENSE, "Omit it, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
         "Flatten",
     ),
@@ -75,8 +77,12 @@ OF_NT = {
     (PREDICTING, "Use lnkernel.posterior(arch, X, y).max_learning_rate"): ("max_learning_rate",),
     (
         "networks linearised around their parameters are not part of stax",
-        "Use lnkernel.posterior(arch, X, y).at(t), which is their training at infinite width, or jax.jvp",
+        "Use lnkernel.tangent(model).linear, or lnkernel.posterior(arch, X, y).at(t), their training at infinite width",
     ): ("linearize", "taylor_expand"),
+    (
+        "its output depends on the other points of the batch, so it has no kernel of two points",
+        "Take LayerNorm, or omit it: with fixed statistics it is an affine map",
+    ): ("BatchNorm",),
     ("kernels without the layers' state are functions here", "Use lnkernel.ntk(arch)(x, x2)"): (
         *("kernel_fn", "ntk", "nngp"),
     ),

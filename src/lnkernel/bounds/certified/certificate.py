@@ -285,6 +285,7 @@ def _check_form(made: Certificate) -> None:
     if len(made.X) != len(made.noise):
         raise ValueError(f"X has {len(made.X)} points and noise has {len(made.noise)} variances")
     claims = {name: getattr(made, name) for name in _NUMBERS}
+    claims["n"] = float(made.n)  # or an OverflowError
     claims |= {"C, lower": made.C.lower, "C, upper": made.C.upper}
     for name, value in claims.items():
         if not math.isfinite(value):

@@ -36,11 +36,14 @@ def prepare_run(
     settings: Settings,
     rows: int | None = None,
     watch: Watch | None = None,
+    optimizer_state: Any = None,
     place: Placement | None = None,
 ) -> Iterator[TrainingRun]:
     """A run of networks that are stacked along the first axis of `params` and `rest`.
 
     `rows`: how many a full-batch step takes at a time, for networks that take each by itself.
+    `optimizer_state`: in place of the optimizer's own at the start, stacked like `params`; by it each
+    network can have a learning rate of its own that is no part of the compiled program.
     """
     x, y = jnp.asarray(data.x), jnp.asarray(data.y)
     if place is not None:
@@ -50,6 +53,8 @@ def prepare_run(
     batches = Batches(data.points, settings.batch_size or data.points)
     learner = Learner(graph, wrt, recognise(optimizer, one), batches, rows, data.own)
     start = initial_state(learner, params, rest)
+    if optimizer_state is not None:
+        start = start._replace(optimizer=optimizer_state)
     _check_outputs(learner, start, x, y)
     keys = jnp.stack([jax.random.fold_in(jax.random.key(seed), SHUFFLE) for seed in seeds])
     keys = keys if place is None else place.of_networks(keys)
