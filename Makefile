@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Python keeps what it has compiled, also where the environment says otherwise: collecting the tests takes a third less
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent watch bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent watch scale bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -74,6 +74,9 @@ watch: setup  ## what it costs to watch a training
 
 tangent: setup  ## spectrum of a million parameters' kernel without the Jacobian, beside torch.func: docs/tangent.md
 	$(BIN)/python -m benchmarks.tangent --publish $(if $(FORMER),--former $(FORMER))
+
+scale: setup  ## more points: one machine, iteration, processes: docs/scale.md; a quarter of an hour or more
+	$(BIN)/python -m benchmarks.scale --publish
 
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)

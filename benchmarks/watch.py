@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +26,8 @@ from benchmarks.timing import in_turns
 POINTS, DIMENSION, WIDTH, STEPS = 300, 64, 100, 3000
 RATE = 1e-4  # of half the sum; far below the edge of stability
 ALLOWED = 1.2
-ROUNDS = 5
+ROUNDS = 3
+COMPILING = 50  # steps of the runs before, which compile the programs of any number of steps
 
 
 def train(seeds: int, steps: int, watched: bool) -> tuple[lnk.finite.Ensemble, lnk.finite.Watch]:
@@ -51,11 +51,21 @@ def train(seeds: int, steps: int, watched: bool) -> tuple[lnk.finite.Ensemble, l
     return made, w
 
 
-def processor_seconds(call: Callable[[], object]) -> float:
-    """The time of the processor that a call takes, until its result is there."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
+def time_in_turns(seeds: int, rounds: int) -> tuple[float, float, bool, lnk.finite.Watch]:
+    """Seconds of the processor without and with measurements, whether the losses are the same, and the
+    last watch."""
+    made: dict[bool, tuple[lnk.finite.Ensemble, lnk.finite.Watch]] = {}
+
+    def seconds(watched: bool) -> float:
+        start = time.process_time()
+        made[watched] = train(seeds, STEPS, watched)
+        return time.process_time() - start
+
+    for watched in (False, True):
+        train(seeds, COMPILING, watched)
+    without, with_it = in_turns(partial(seconds, False), partial(seconds, True), rounds=rounds)
+    same = np.array_equal(made[False][0].losses, made[True][0].losses)
+    return without, with_it, bool(same), made[True][1]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,15 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rows, checks = [], {}
     for seeds in (1,) if options.quick else (1, 5):
-        (plain, _), (watched, w) = (train(seeds, STEPS, watched) for watched in (False, True))
-        without, with_it = in_turns(
-            *(
-                partial(processor_seconds, partial(train, seeds, STEPS, watched))
-                for watched in (False, True)
-            ),
-            rounds=1 if options.quick else ROUNDS,
-        )
-        ratio, same = with_it / without, bool(np.array_equal(plain.losses, watched.losses))
+        without, with_it, same, w = time_in_turns(seeds, 1 if options.quick else ROUNDS)
+        ratio = with_it / without
         print(
             f"{seeds} networks, {STEPS} steps, {len(w.steps)} measurements: {without:.2f} s of the "
             f"processor without, {with_it:.2f} s with them, {100 * (ratio - 1):.0f} % more"

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 # A module or package of lnkernel may import those that stand before it.
 ORDER = (
     *("version", "errors", "types", "precision", "check", "progress", "page", "tables"),
-    *("arch", "calculus", "evaluate", "gram", "gp", "bounds"),
+    *("arch", "calculus", "evaluate", "gram", "gp", "bounds", "distributed"),
     *("tangents", "finite", "asymptotics", "nonlinearity"),
     *("plot", "stax", "sklearn", "datasets", "experiments", "demo", "cli"),
 )

@@ -53,7 +53,7 @@ def documented() -> set[int]:
 @pytest.mark.parametrize(
     "module",
     [
-        *(lnk, lnk.asymptotics, lnk.datasets, lnk.experiments, lnk.finite),
+        *(lnk, lnk.asymptotics, lnk.datasets, lnk.distributed, lnk.experiments, lnk.finite),
         *(lnk.nonlinearity, lnk.plot, lnk.sklearn, lnk.stax),
     ],
     ids=lambda m: m.__name__,

@@ -79,8 +79,8 @@ LAZY = {
     "watch",
 }  # imported at their first use, with python-flint, with Flax
 MODULES = {
-    *("asymptotics", "datasets", "errors", "experiments", "finite", "nonlinearity"),
-    *("plot", "sklearn", "stax"),
+    *("asymptotics", "datasets", "distributed", "errors", "experiments", "finite"),
+    *("nonlinearity", "plot", "sklearn", "stax"),
 }
 
 

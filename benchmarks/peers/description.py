@@ -13,7 +13,12 @@ is a network, its layers one after the other. A LAYER is one of
     {"layer": "RectifiedPower", "degree": 2}  u₊^degree, of a whole number
     {"layer": "Erf"}, {"layer": "Gelu"}       erf u, and u times the normal distribution function
     {"layer": "Tanh"}, {"layer": "Silu"}      tanh u, u/(1 + e^−u): there by numerical integration
-    {"layer": "LayerNorm", "eps": 0.0}        (u − mean)/√(variance + eps), nothing trained
+    {"layer": "LayerNorm", "eps": 0.0}        (u − mean)/√(variance + eps), nothing trained; with "axes": "all" of
+                                              all positions of an image together
+    {"layer": "Conv", "channels": 64, "filter": [3, 3], "strides": [1, 1], "padding": "SAME",
+     "W_std": 1.4, "b_std": 0.1}              the means of Dense over a patch
+    {"layer": "AvgPool", "window": [2, 2], "strides": [2, 2], "padding": "VALID"}, and "SumPool"
+    {"layer": "GlobalAvgPool"}, {"layer": "Flatten"}
     {"layer": "Parallel", "branches": [[LAYER, ...], ...]}
                                               the sum of the branches; [Identity] is a skip
 
@@ -63,6 +68,11 @@ def _build(description: dict[str, Any]) -> lnk.Node:
     return layer
 
 
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
 class _Walk:
     """A walk along one branch that keeps what neural-tangents needs to know of the state.
 
@@ -86,6 +96,10 @@ class _Walk:
             return {"layer": "Identity"}
         if kind == "Dense":
             return self.dense(layer)
+        if kind == "Conv":
+            return self.convolution(layer)
+        if kind in ("AvgPool", "SumPool", "GlobalAvgPool", "Flatten"):
+            return {"layer": kind, **{name: _plain(v) for name, v in vars(layer).items()}}
         if kind == "LayerNorm":
             return self.layer_norm(layer)
         if kind == "Parallel":
@@ -103,6 +117,10 @@ class _Walk:
             "b_std": float(layer.b_std),
         }
 
+    def convolution(self, layer: Any) -> dict[str, Any]:
+        self.gaussian = self.independent = True
+        return {"layer": "Conv", **{name: _plain(value) for name, value in vars(layer).items()}}
+
     def layer_norm(self, layer: Any) -> dict[str, Any]:
         if layer.scale or layer.bias:
             raise NotExpressibleError("neural-tangents has no trainable scale or bias in LayerNorm")
@@ -111,7 +129,8 @@ class _Walk:
                 "neural-tangents has LayerNorm on the output of a Dense only, "
                 "not after an activation or on the input of the network"
             )
-        return {"layer": "LayerNorm", "eps": float(layer.eps)}
+        axes = {} if layer.axes == "channels" else {"axes": layer.axes}
+        return {"layer": "LayerNorm", "eps": float(layer.eps), **axes}
 
     def activation(self, layer: Any) -> dict[str, Any]:
         if not self.gaussian:

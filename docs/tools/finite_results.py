@@ -270,7 +270,7 @@ def asymptotics(folder: Path) -> list[str]:
             "target": row["target"],
             "ξ, law": _number(row["ξ, law"], ".3f"),
             "ξ, fitted [95 %]": interval(row, "ξ, fitted", "95 % from", "to", ".3f"),
-            "window, in tλ_1": window(row),
+            "window, in tλ₁": window(row),
         }
         for row in rows(folder, "losses")
         if row["network"] in ("ReLU", "LayerNorm, ReLU", "groups of 4")
@@ -287,7 +287,7 @@ def asymptotics(folder: Path) -> list[str]:
             "loss, networks/kernel [95 %]": interval(
                 row, "loss, networks/kernel", "ratio, 95 % from", "ratio, to"
             ),
-            "window, in tλ_1": window(row),
+            "window, in tλ₁": window(row),
         }
         for row in rows(folder, "networks")
     ]
@@ -350,9 +350,10 @@ def alignment(folder: Path) -> list[str]:
     beside = [
         {
             "depth/ω₀": row["depth/ω₀"],
-            "ξ: start, end (published)": f"{row['ξ at the start']:.3f}, {row['ξ at the end']:.3f} "
-            f"({row['published ξ']:.2f})",
-            "AUC, start": f"{row['AUC at the start']:.2f}",
+            "diverged": f"{row['diverged']} of {row['networks']}",
+            "ξ: start, end (published)": f"{_number(row['ξ at the start'], '.3f')}, "
+            f"{_number(row['ξ at the end'], '.3f')} ({row['published ξ']:.2f})",
+            "AUC, start": _number(row["AUC at the start"], ".2f"),
             "AUC, end [95 %]": mean(row, "AUC at the end"),
             "published AUC": f"{row['published AUC']:.2f}",
             "log10 t_crit [95 %]": mean(row, "log10 t_crit"),
@@ -382,15 +383,17 @@ def alignment(folder: Path) -> list[str]:
             "depth/ω₀": row["depth/ω₀"],
             "Pearson of ξ [95 %]": mean(row, "Pearson of ξ"),
             "Pearson of the least cosine [95 %]": mean(row, "Pearson of the least cosine"),
-            "local ξ/measured ξ": f"{row['local ξ/measured ξ, median']:.2f}",
-            "v₀ with its local form": f"{row['cosine of v₀ with its local form, median']:.3f}",
-            "v₀ with K1": f"{row['cosine of v₀ with K1, median']:.5f}",
+            "local ξ/measured ξ": _number(row["local ξ/measured ξ, median"], ".2f"),
+            "v₀ with its local form": _number(
+                row["cosine of v₀ with its local form, median"], ".3f"
+            ),
+            "v₀ with K1": _number(row["cosine of v₀ with K1, median"], ".5f"),
         }
         for row in rows(folder, "local")
     ]
     names = [name for name in rows(folder, "start")[0] if name != "depth/ω₀"]
     start = [
-        {"depth/ω₀": row["depth/ω₀"], **{name: f"{row[name]:.3f}" for name in names}}
+        {"depth/ω₀": row["depth/ω₀"], **{name: _number(row[name], ".3f") for name in names}}
         for row in rows(folder, "start")
     ]
     pictures = {

@@ -106,6 +106,13 @@ def in_order(layer: Any, low: str, high: str) -> None:
         )
 
 
+def one_of(layer: Any, name: str, choices: tuple[str, ...]) -> None:
+    value = getattr(layer, name)
+    if value not in choices:
+        shown = " or ".join(f"{choice!r}" for choice in choices)
+        _refuse_layer(layer, f"{name}={value!r} is not known", f"Use {shown}")
+
+
 def integer_at_least(layer: Any, name: str, least: int) -> None:
     value = _plain(layer, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -301,7 +308,53 @@ def as_points(name: str, x: Any) -> Array:
     return x if isinstance(x, jax.Array) and x.dtype == np.float64 else points
 
 
+def as_images(name: str, x: Any, axes: int | None) -> Array:
+    """Concrete images or sequences as a float64 array (n, positions, channels), exactly as given."""
+    given = _as_numpy(name, x)
+    _check_kind(name, given.dtype)
+    _check_image_shape(name, given.shape, axes)
+    points = as_points(name, given.reshape(len(given), -1))
+    return points.reshape(given.shape)
+
+
+def as_traced_images(name: str, x: Any, axes: int | None) -> Array:
+    """Images inside a user's transformation."""
+    if not is_traced(x):
+        return jnp.asarray(as_images(name, x, axes))
+    x = jnp.asarray(x)
+    _check_kind(name, x.dtype)
+    _check_image_shape(name, x.shape, axes)
+    return jnp.asarray(x, jnp.float64)
+
+
+def _check_image_shape(name: str, shape: tuple[int, ...], axes: int | None) -> None:
+    known = {1: "(n, length, channels)", 2: "(n, height, width, channels)"}
+    known[3] = "(n, depth, height, width, channels)"
+    wanted = known.get(axes or 0, "(n, positions..., channels)")
+    if not (3 <= len(shape) <= 5 if axes is None else len(shape) == axes + 2):
+        raise InputError(
+            name,
+            f"an array of shape {wanted}, because the network acts on positions",
+            f"shape {tuple(shape)}",
+            f"For one input write {name}[None]; for inputs without channels {name}[..., None]",
+        )
+    if 0 in shape:
+        raise InputError(
+            name,
+            "at least one input, position and channel",
+            f"shape {tuple(shape)}",
+            "Check how the data was loaded or filtered",
+        )
+
+
 def check_dimensions(x: Array, x2: Array) -> None:
+    if x.ndim > 2 and x.shape[1:] != x2.shape[1:]:
+        raise InputError(
+            "x2",
+            f"inputs of the shape of those in x, {tuple(x.shape[1:])}",
+            f"shape {tuple(x2.shape)}",
+            "Give both the same positions and channels",
+        )
     if x.shape[1] != x2.shape[1]:
         raise InputError(
             "x2",
@@ -313,14 +366,14 @@ def check_dimensions(x: Array, x2: Array) -> None:
 
 def check_centred(x: Array) -> None:
     """Where a LayerNorm acts on the raw input: refuse one dimension, and warn of two."""
-    if x.shape[1] == 1:
+    if x.shape[-1] == 1:
         raise InputError(
             "x",
             "at least 2 dimensions, because a LayerNorm acts on the raw input",
             "1 dimension, which LayerNorm turns into 0 whatever its value",
             "Put a Dense before the LayerNorm",
         )
-    if x.shape[1] == 2:
+    if x.shape[-1] == 2:
         warnings.warn(
             "a LayerNorm acts on a raw input of 2 dimensions: with eps=0 it leaves of each point "
             "only the sign of x[0] - x[1]. Put a Dense before it if that is not meant.",
@@ -331,14 +384,14 @@ def check_centred(x: Array) -> None:
 class Data(NamedTuple):
     """Inputs and targets as float64 arrays of our own that nobody writes to."""
 
-    x: np.ndarray  # (n, d)
+    x: np.ndarray  # (n, d); of images and sequences (n, positions, channels)
     y: np.ndarray  # (n, k)
     one_output: bool  # whether y came as (n,)
 
 
-def as_data(X: Any, y: Any) -> Data:
-    """The data, checked: shapes, finite numbers, as many targets as inputs."""
-    x = np.array(as_points("X", X))
+def as_data(X: Any, y: Any, of_positions: bool = False) -> Data:
+    """The data, checked: shapes, finite numbers, as many targets as inputs, which may be images or sequences."""
+    x = np.array(as_images("X", X, None) if of_positions else as_points("X", X))
     targets = as_targets(y, len(x))
     one_output = targets.ndim == 1
     columns = targets[:, None] if one_output else targets
@@ -374,21 +427,41 @@ def as_targets(y: Any, n: int) -> np.ndarray:
     return np.array(as_points("y", given.reshape(n, -1))).reshape(shape)
 
 
-def as_inputs(x: Any, dimension: int, name: str = "x") -> np.ndarray:
-    """Inputs to predict at, of the dimension of the training inputs."""
-    points = np.asarray(as_points(name, x))
+def as_inputs(x: Any, dimension: int | tuple[int, ...], name: str = "x") -> np.ndarray:
+    """Inputs to predict at, of the dimension of the training inputs; of images, of their shape."""
+    if isinstance(dimension, tuple):
+        points = np.asarray(as_images(name, x, len(dimension) - 1))
+    else:
+        points = np.asarray(as_points(name, x))
     _check_dimension(name, points.shape, dimension)
     return points
 
 
-def as_traced_inputs(x: Any, dimension: int, name: str = "x") -> Array:
+def as_traced_inputs(x: Any, dimension: int | tuple[int, ...], name: str = "x") -> Array:
     """The same inside a user's transformation."""
-    points = as_traced_points(name, x)
+    if isinstance(dimension, tuple):
+        points = as_traced_images(name, x, len(dimension) - 1)
+    else:
+        points = as_traced_points(name, x)
     _check_dimension(name, points.shape, dimension)
     return points
 
 
-def _check_dimension(name: str, shape: tuple[int, ...], dimension: int) -> None:
+def shape_of_one(x: Array) -> int | tuple[int, ...]:
+    """The dimension of inputs (n, d), or the shape of one of images and sequences."""
+    return int(x.shape[1]) if x.ndim == 2 else tuple(int(size) for size in x.shape[1:])
+
+
+def _check_dimension(name: str, shape: tuple[int, ...], dimension: int | tuple[int, ...]) -> None:
+    if isinstance(dimension, tuple):
+        if tuple(shape[1:]) != dimension:
+            raise InputError(
+                name,
+                f"inputs of the shape of the training inputs, {dimension}",
+                f"shape {tuple(shape)}",
+                f"Give {name} the positions and channels that X has",
+            )
+        return
     if shape[1] != dimension:
         raise InputError(
             name,

@@ -405,6 +405,53 @@ class HalfMatrixError(LnkernelError, TypeError):
         )
 
 
+class SpreadMatrixError(LnkernelError, TypeError):
+    """A posterior whose Gram matrix is nowhere as a whole was asked for what takes the whole."""
+
+    def __init__(self, n: int):
+        super().__init__(
+            f"posterior: expected one that holds its whole Gram matrix, got one of {n} points whose matrix is spread "
+            "over devices (sharding=...) or never stored (tolerance=...). Training in time, variances inside jax.jit, "
+            "jax.grad or jax.vmap, and posteriors that jax.tree.map has made take the whole matrix. The mean works "
+            "everywhere, variances and bounds outside of transformations; for the others leave these arguments out."
+        )
+
+
+class LostProcessError(LnkernelError, RuntimeError):
+    """Another process of the same program has ended, or cannot be reached any more."""
+
+    def __init__(self, process: int, processes: int, said: str):
+        super().__init__(
+            f"process {process} of {processes}: expected all of them to take part, but the connection to another one "
+            f"is gone ({said.splitlines()[0][:200]}). It was killed, ran out of memory, or lost its network; its own "
+            "output tells. Start all of them again: with tile files (tiles=...) nothing that was written is lost."
+        )
+
+
+class TileFileError(LnkernelError, OSError):
+    """Files of a kernel matrix that cannot be written or read."""
+
+    def __init__(self, path: Any, expected: str, got: str, remedy: str):
+        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}.")
+
+
+class NotConvergedError(LnkernelError, ArithmeticError):
+    """Conjugate gradients that did not come as near as the tolerance asks for."""
+
+    def __init__(self, iterations: int, residual: float, goal: float, stuck: bool):
+        why = (
+            "It did not shrink any more: float64 allows for no smaller one, because noise and tolerance are small "
+            "beside the largest eigenvalue. Ask for a larger tolerance="
+            if stuck
+            else "Ask for a preconditioner of higher rank="
+        )
+        super().__init__(
+            f"posterior: expected a residual of at most {goal:.3g}, got {residual:.3g} after {iterations} iterations "
+            f"of conjugate gradients. {why}, or give more noise; a posterior without tolerance= is factorised instead."
+        )
+        self.iterations, self.residual, self.goal = iterations, residual, goal
+
+
 class SingularGramError(LnkernelError, ArithmeticError):
     """A Gram matrix that float64 cannot tell from a singular one.
 

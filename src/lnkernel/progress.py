@@ -20,11 +20,20 @@ def show_progress(items: Sequence[T], wanted: bool | None, unit: str) -> Iterabl
     return bar
 
 
+def _is_not_the_first() -> bool:
+    """Whether this is one of several processes that run one program, and not the first of them."""
+    import jax
+
+    return jax.distributed.is_initialized() and jax.process_index() != 0
+
+
 class Bar:
     """A bar of `total` units. `wanted`: True, False, or None for long runs only."""
 
     def __init__(self, wanted: bool | None, total: int, unit: str, title: str, done: int = 0):
         self._bar: Any = None
+        if wanted is None and _is_not_the_first():
+            wanted = False  # all processes of a program go on together: one bar is for all
         if wanted is not False:
             from tqdm import tqdm
 

@@ -95,6 +95,7 @@ def test_local_forms_in_the_table() -> None:
     length = np.array([[0.1, 0.2, 0.4], [0.3, 0.2, 0.1]])
     found = {
         "auc": np.zeros((2, 3)),
+        "diverged": np.full(2, -1),
         "length": length,
         "local_length": 1.1 * np.sqrt(2 * np.log(2)) * length,
         "min_cosine": -length,
@@ -106,6 +107,15 @@ def test_local_forms_in_the_table() -> None:
     assert row["Pearson of ξ"] == pytest.approx(1)
     assert row["Pearson of the least cosine"] == pytest.approx(-1)
     assert row["local ξ/measured ξ, median"] == pytest.approx(1.1)
+    gone = local_row(Kind(5, 30), found | {"diverged": np.array([7, 9])})
+    assert gone["networks"] == 0 and gone["Pearson of ξ"] is None
+    first = {
+        key: np.stack([part[0], np.full(3, np.nan)])
+        for key, part in found.items()
+        if part.ndim == 2
+    }
+    alone = local_row(Kind(5, 30), first | {"diverged": np.array([-1, 9])})
+    assert alone["networks"] == 1 and alone["Pearson of ξ"] == pytest.approx(1)
 
 
 def test_without_scikit_image(monkeypatch: pytest.MonkeyPatch) -> None:

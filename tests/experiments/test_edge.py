@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 import lnkernel as lnk
-from lnkernel.experiments import REGISTRY, edge
-from lnkernel.experiments.edge import Labelled, train_rate
+from lnkernel.experiments import REGISTRY
+from lnkernel.experiments.edge import Labelled, train_rates
 from lnkernel.experiments.edge_linear import (
     POINTS,
     closed_form,
@@ -68,22 +70,40 @@ def task() -> Labelled:
     return Labelled(x, np.where(x[:, 0] > x[:, 1], 1.0, -1.0))
 
 
-def test_one_start_that_diverges_does_not_hide_the_others(
-    task: Labelled, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each start of a rate that is too large for one of them is trained on its own."""
+def test_a_rate_that_diverges_does_not_hide_the_others(task: Labelled) -> None:
+    """Starts with a rate each in one program: each as `train_ensemble` trains it on its own."""
     arch = lnk.mlp(hidden=1, width=8, activation=lnk.Tanh(), b_std=0.1)
-    known = edge._train
-
-    def rigged(arch: Any, data: Any, seeds: Any, rate: float, steps: int, w: Any) -> None:
-        known(arch, data, seeds, rate if 1 not in seeds else 1e4, steps, w)
-
-    monkeypatch.setattr(edge, "_train", rigged)
-    found = train_rate(arch, task, [0, 1], 0.1, 10, 6)
+    starts = [
+        lnk.finite.network(arch, 6, rngs=seed, parameterization="standard") for seed in (0, 1)
+    ]
+    found = train_rates(starts, task, [0.1, 1e4], 10, 6)
     assert found["diverged"][0] == -1 and found["diverged"][1] >= 0
-    assert np.isfinite(found["kta"][0]).all() and np.isnan(found["kta"][1]).all()
+    assert np.isnan(found["kta"][1]).all() and np.isnan(found["alignment"][1]).all()
     assert found["alignment"].shape == (2, len(found["steps"]), 20)
-    assert (np.diff(found["loss"][0]) < 0).all()
+    w = lnk.watch(*task, ["loss", "kta"], at=found["steps"].tolist(), loss="half-mean")
+    for seed, rate in enumerate((0.1, 1e4)):
+        train = partial(
+            lnk.finite.train_ensemble, arch, *task, [seed], optax.sgd(rate / 40), 10, watch=w
+        )
+        if seed == 0:
+            train(parameterization="standard")
+            np.testing.assert_allclose(found["loss"][0], w["loss"][0], rtol=1e-5)
+            np.testing.assert_allclose(found["kta"][0], w["kta"][0], rtol=1e-5)
+        else:
+            with pytest.raises(lnk.errors.DivergedError) as problem:
+                train(parameterization="standard")
+            assert found["diverged"][1] == problem.value.step
+
+
+def test_all_rates_diverge(task: Labelled) -> None:
+    """Training ends there, and what could not be measured is NaN."""
+    arch = lnk.mlp(hidden=1, width=8, activation=lnk.Tanh(), b_std=0.1)
+    starts = [
+        lnk.finite.network(arch, 6, rngs=seed, parameterization="standard") for seed in (0, 1)
+    ]
+    found = train_rates(starts, task, [1e4, 2e4], 10, 6)
+    assert (found["diverged"] >= 0).all() and (found["diverged"] < 9).all()
+    assert found["loss"].shape == (2, len(found["steps"])) and np.isnan(found["loss"]).all()
 
 
 def cell(losses: Any, kta: Any, diverged: Any = (-1, -1)) -> dict[str, Any]:
@@ -108,13 +128,13 @@ def test_rates_are_compared_at_equal_loss() -> None:
 
 @pytest.mark.slow
 def test_quick_run(tmp_path: Path) -> None:
-    """The quick version, and what it claims: the largest rate diverges, and the smallest ends at the edge."""
+    """The quick version, and what it claims: the largest rate diverges, and a smaller one ends at the edge."""
     REGISTRY["edge"].run(tmp_path, quick=True, progress=False)
     rates = json.loads((tmp_path / "rates.json").read_text())
     assert len(rates) == 6 and (tmp_path / "runs.png").is_file()
-    at_edge = next(row for row in rates if row["data and network"] == "digits, MLP")
+    at_edge = next(row for row in rates if row["rate"] == 0.14)
     assert abs(at_edge["median ratio"] - 1) < 0.1
-    assert [row["diverged"] == row["starts"] for row in rates if row["rate"] > 0.2] == [True] * 3
+    assert [row["diverged"] == row["starts"] for row in rates if row["rate"] > 0.2] == [True] * 2
     linear = json.loads((tmp_path / "linear.json").read_text())
     assert all(abs(row["KTA"] / row["KTA in closed form"] - 1) < 0.1 for row in linear)
     assert "nan" not in (tmp_path / "rates.csv").read_text().lower()

@@ -48,13 +48,14 @@ def test_blocks_have_the_spectrum_of_the_whole_grid(d: int, side: int) -> None:
 
 def test_a_tiny_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {
-        "sides": {1: 256, 2: 24},
+        "sides": {1: 200, 2: 20},  # blocks of 100 points, for which no program is compiled
         "points": {1: 8},
         "steps": 60,
         "networks": ("ReLU", "LayerNorm, ReLU", "no bias, LayerNorm, ReLU"),
         "width": 16,
     }
     monkeypatch.setattr(asymptotics, "FULL", sizes)
+    monkeypatch.setattr(asymptotics, "SHARE", 8)
     page = REGISTRY["asymptotics"].run(tmp_path, progress=False, seeds=2).read_text()
     assert page.count("<img") == 3
     with (tmp_path / "spectra.csv").open(encoding="utf-8") as stream:

@@ -65,7 +65,7 @@ def test_protein(proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     label = FIRST[0].label
     wide = f"infinite width, {label}"
     assert [row["method"] for row in rows] == [label, "XGBoost", wide, f"{wide}, all rows"]
-    assert "40 training rows" in rows[2]["note"] and "(60 different ones)" in rows[3]["note"]
+    assert "40 training rows" in rows[2]["note"] and "all 60 training rows" in rows[3]["note"]
     assert {row["seeds"] for row in rows} == {"2"}
     assert all("QUICK RUN, 60 training rows; 2 of the paper's 10" in row["note"] for row in rows)
     published = [row["published R² out of domain"] for row in rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,28 @@ def flat(tree: Any) -> np.ndarray:
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
+def floor_and_length(gradients: list[np.ndarray]) -> tuple[float, float]:
+    """By the words of Castiglione, Buckley and Simpson, pair by pair: the mean cosine in 50 bins of distance,
+    the floor as the mean of the last ten that are not empty, the distance of half height above the floor."""
+    bins: dict[int, list[tuple[float, float]]] = {}
+    reach = max(float(np.linalg.norm(a - b)) for a in X for b in X)
+    for i, j in itertools.combinations(range(len(X)), 2):
+        apart = float(np.linalg.norm(X[i] - X[j]))
+        lengths = np.linalg.norm(gradients[i]) * np.linalg.norm(gradients[j])
+        cosine = float(gradients[i] @ gradients[j] / lengths)
+        bins.setdefault(min(int(50 * apart / reach), 49), []).append((apart, cosine))
+    curve = {number: np.mean(pairs, axis=0) for number, pairs in sorted(bins.items())}
+    floor = float(np.mean([cosine for number, (_, cosine) in curve.items() if number >= 40]))
+    before = np.array([0.0, 1.0])
+    for point in curve.values():
+        if point[1] < (1 + floor) / 2:
+            share = (before[1] - (1 + floor) / 2) / (before[1] - point[1])
+            half = before[0] + share * (point[0] - before[0])
+            return floor, float(half / np.sqrt(2 * np.log(2)))
+        before = point
+    return floor, np.inf
+
+
 @pytest.fixture(scope="module")
 def watched() -> tuple[Any, Any]:
     w = lnk.watch(X, Y, ALL, loss="half-mean")
@@ -88,6 +111,8 @@ def test_against_the_saved_parameters(watched: Any) -> None:
             "mag_ma": t.local(X).mag_ma,
             "min_cosine": np.min(t.local(X).min_cosine),
         }
+        floor, length = floor_and_length([flat(t.vjp(X, unit)) for unit in np.eye(len(X))])
+        expected |= {"correlation_floor": floor, "correlation_length": length}
         for name, value in expected.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
         assert found["eigenvalue_error"] < 1e-12
@@ -177,10 +202,12 @@ def test_several_outputs_and_measures_of_ones_own() -> None:
 
 
 def test_a_divergence_leaves_what_was_measured() -> None:
-    w = lnk.watch(X, Y, ("loss", "lambda_max"))
-    with pytest.raises(DivergedError):
+    w = lnk.watch(X, Y, ("loss", "drift"))
+    with pytest.raises(DivergedError) as problem:
         lnk.finite.train_ensemble(ARCH, X, Y, [5], optax.sgd(1.0), 500, progress=False, watch=w)
-    assert len(w.steps) >= 1 and w["lambda_max"][0, 0] > 2
+    first = lnk.finite.network(ARCH, 3, rngs=5)(jnp.asarray(X, jnp.float32))[:, 0]
+    np.testing.assert_allclose(w["loss"][0, 0], 0.5 * np.sum(np.square(first - Y)), rtol=1e-5)
+    assert w["drift"][0, 0] == 0 and w.steps[-1] <= problem.value.step + 1
 
 
 def test_kernel_target_alignment() -> None:
@@ -257,6 +284,8 @@ def test_critical_times() -> None:
         (1 + S, "zero", "positive from the first step on"),
         (np.sin(9 * S), "sigmoid", "no sigmoid"),
         (np.ones(len(S)), "peak", "does not change"),
+        (1 / (1 + np.exp(-3 * (S - 4.5))), "sigmoid", "at the last step or beyond"),
+        (1 / (1 + np.exp(3 * (S + 0.5))), "sigmoid", "at the first step or beyond"),
     ],
 )
 def test_no_critical_time(values: np.ndarray, how: str, reason: str) -> None:

@@ -133,15 +133,18 @@ def test_what_is_known_of_no_points_changes_nothing(name: str, side: int) -> Non
 
 
 def test_delicate_pairs_come_in_two_pieces() -> None:
-    """The first that are found, while the rest is computed."""
+    """The first that are found, while the rest is computed, if that is worth it."""
 
     def found(*numbers: int) -> Future[list[tiled.Pairs]]:
         part: Future[list[tiled.Pairs]] = Future()
         part.set_result([(np.array([k]), np.array([k + 1])) for k in numbers])
         return part
 
-    pieces = list(tiled._collect([found(), found(1), found(), found(2, 3), found(4)]))
-    assert [[int(a[0]) for a, _ in piece] for piece in pieces] == [[1], [2, 3, 4]]
+    def pieces(*parts: Future[list[tiled.Pairs]]) -> list[list[int]]:
+        return [[int(a[0]) for a, _ in piece] for piece in tiled._collect(list(parts))]
+
+    assert pieces(found(), found(1), found(), found(2, 3), found(4)) == [[1], [2, 3, 4]]
+    assert pieces(found(), found(1), found(2, 3), found(4)) == [[1, 2, 3, 4]]
 
 
 def test_rules_out_of_step_compute_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,11 @@ def test_gradient_variance_is_the_trace_of_a_covariance() -> None:
     trace = np.trace(np.cov(each.T, bias=True))
     made = alignment.gradient_variance(jnp.asarray(J @ J.T), jnp.asarray(r))
     np.testing.assert_allclose(made, trace, rtol=1e-12)
+    J, r = RNG.normal(size=(4, 3, 5)), RNG.normal(size=(4, 3))  # three outputs
+    trace = np.trace(np.cov(np.einsum("ia,iap->ip", r, J).T, bias=True))
+    K = np.einsum("iap,jbp->iajb", J, J).reshape(12, 12)
+    made = alignment.gradient_variance(jnp.asarray(K), jnp.asarray(r))
+    np.testing.assert_allclose(made, trace, rtol=1e-12)
 
 
 def test_cka_of_centred_matrices() -> None:

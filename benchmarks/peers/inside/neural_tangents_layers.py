@@ -12,6 +12,12 @@ from neural_tangents import stax
 NUMERICAL = {"Tanh": (jax.numpy.tanh, 52), "Silu": (jax.nn.silu, 16)}
 
 
+def layout(window: list[int]) -> tuple[str, str, str]:
+    """Channels come last, in every number of dimensions."""
+    axes = "HWD"[: len(window)]
+    return f"N{axes}C", f"{axes}IO", f"N{axes}C"
+
+
 def layer(description: dict[str, Any]) -> Any:
     """One layer."""
     given = dict(description)
@@ -26,6 +32,24 @@ def layer(description: dict[str, Any]) -> Any:
         return stax.LeakyRelu(given["slope"])
     if kind == "RectifiedPower":
         return stax.RectifiedMonomial(given["degree"])
+    if kind == "Conv":
+        bias = given["b_std"] if given["b_std"] != 0 else None
+        shape = given["channels"], tuple(given["filter"]), tuple(given["strides"])
+        return stax.Conv(
+            *shape,
+            given["padding"],
+            given["W_std"],
+            bias,
+            dimension_numbers=layout(given["filter"]),
+        )
+    if kind in ("AvgPool", "SumPool"):
+        return getattr(stax, kind)(
+            tuple(given["window"]), tuple(given["strides"]), given["padding"]
+        )
+    if kind == "LayerNorm" and given.pop("axes", None) == "all":
+        return stax.LayerNorm(axis=(1, 2, 3), **given)  # of images
+    if kind in ("GlobalAvgPool", "Flatten"):
+        return getattr(stax, kind)()
     if kind in NUMERICAL:
         return stax.ElementwiseNumerical(*NUMERICAL[kind])
     if kind in ("LayerNorm", "Relu", "Abs", "Identity", "Erf", "Gelu"):

@@ -2,6 +2,7 @@
 
 from lnkernel.arch.activate import Activate
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
+from lnkernel.arch.convolution import Conv
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
 from lnkernel.arch.homogeneous import (
@@ -18,6 +19,7 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -34,14 +36,18 @@ from lnkernel.arch.smooth import (
 __all__ = [
     "Abs",
     "Activate",
+    "AvgPool",
     "Clip",
+    "Conv",
     "Cos",
     "Dense",
     "Elementwise",
     "Elu",
     "Erf",
+    "Flatten",
     "Gaussian",
     "Gelu",
+    "GlobalAvgPool",
     "GroupNorm",
     "Hermite",
     "Homogeneous",
@@ -65,6 +71,7 @@ __all__ = [
     "Smooth",
     "Softplus",
     "Step",
+    "SumPool",
     "Tanh",
     "mlp",
     "parallel",

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from lnkernel.arch.elementwise import Identity
-from lnkernel.arch.flow import Kind, Place, Row, check_block, inside, walk
+from lnkernel.arch.flow import Kind, Place, Row, Space, check_block, inside, walk
 from lnkernel.arch.node import Node, node
 from lnkernel.arch.show import describe, html_of
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
@@ -171,6 +171,21 @@ def _sum(layer: Parallel, ends: list[Place], start: Place, here: str) -> Place:
             f"its branches have different widths, {sorted(widths)}, and cannot be added",
             "Give the last Dense of all branches the same width",
         )
+    if any(end.space is Space.FLATTENED for end in ends):
+        raise ArchitectureError(
+            name,
+            here,
+            "one branch ends in Flatten, behind which the features are not identically distributed",
+            "Put a Dense behind Flatten, or Flatten behind the sum",
+        )
+    spaces = {end.space for end in ends} - {Space.ANY}
+    if len(spaces) > 1:
+        raise ArchitectureError(
+            name,
+            here,
+            "one branch has features at positions, another one has none, and they cannot be added",
+            "End all branches alike, e.g. with GlobalAvgPool() behind the sum",
+        )
     kinds = {end.kind for end in ends}
     kind = next((k for k in (Kind.FEATURES, Kind.ANY) if k in kinds), Kind.GAUSSIAN)
     return Place(
@@ -179,4 +194,6 @@ def _sum(layer: Parallel, ends: list[Place], start: Place, here: str) -> Place:
         mixed=any(end.scaled or end.mixed for end in ends),
         fresh=start.fresh or all(end.fresh for end in ends),
         maker=next((end.maker for end in ends if end.maker), ""),
+        space=spaces.pop() if spaces else Space.ANY,
+        axes=next((end.axes for end in ends if end.axes is not None), None),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lnkernel.arch.flow import Kind, Place, step
+from lnkernel.arch.flow import Place, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import NOWHERE, Traits, traits
 from lnkernel.check import finite, integer_at_least, known_zero, not_negative, positive
@@ -42,7 +42,7 @@ class Dense(Node):
 
 @step.register
 def _(layer: Dense, place: Place, here: str) -> Place:
-    return Place(Kind.GAUSSIAN, width=layer.width, fresh=True)
+    return place.of_weights(layer.width)
 
 
 @traits.register

@@ -46,6 +46,22 @@ def needs_compiler(arch: Node) -> bool:
     return any(traits(layer).needs_compiler for _, layer, _ in rows_of(arch))
 
 
+def acts_on_positions(arch: Node) -> bool:
+    """Whether its inputs are images or sequences."""
+    return any(traits(layer).on_positions for _, layer, _ in rows_of(arch))
+
+
+def mixes_positions(arch: Node) -> bool:
+    """Whether all pairs of positions have to be compared, or equal ones will do."""
+    return any(traits(layer).mixes_positions for _, layer, _ in rows_of(arch))
+
+
+def position_axes(arch: Node) -> int | None:
+    """How many axes of positions its inputs have; None where it takes any number."""
+    known = [place.axes for _, _, place in rows_of(arch) if place.axes is not None]
+    return known[0] if known else None
+
+
 def starts_with_bias(arch: Node) -> bool:
     """Whether the first layer that acts on the raw input adds a bias."""
     return _first(arch).adds_bias

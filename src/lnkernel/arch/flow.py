@@ -30,6 +30,17 @@ class Kind(Enum):
     FEATURES = "features"  # independent and identically distributed, not Gaussian
 
 
+class Space(Enum):
+    """Where the features stand: at positions of an image or a sequence, or at none."""
+
+    ANY = "whatever comes in"
+    POSITIONS = "positions"
+    FLATTENED = (
+        "flattened"  # the features of all positions side by side: not identically distributed
+    )
+    NONE = "none"
+
+
 @dataclass(frozen=True)
 class Place:
     """What is known between two layers before any number is."""
@@ -40,6 +51,13 @@ class Place:
     mixed: bool = False  # a trainable scale acts on one branch of a sum
     fresh: bool = False  # a Dense has drawn new randomness since the start
     maker: str = ""  # the layer that made the features, for messages
+    space: Space = Space.ANY
+    axes: int | None = None  # of the positions; None: not known
+
+    def of_weights(self, width: int) -> Place:
+        """Behind a layer with weights of its own, applied at every position."""
+        space = Space.NONE if self.space is Space.FLATTENED else self.space
+        return Place(Kind.GAUSSIAN, width=width, fresh=True, space=space, axes=self.axes)
 
     def of_features(self, maker: str) -> Place:
         """Behind a layer that makes features of Gaussian coordinates."""
@@ -80,9 +98,17 @@ def check_block(block: Block) -> Block:
 
 
 def check_network(arch: Node) -> Node:
-    """`arch`, after checking it as a whole network that starts from the raw input."""
-    for _ in rows_of(demand_node(arch)):
-        pass
+    """`arch`, after checking it as a whole network that starts from the raw input and ends in one vector."""
+    end = None
+    for row in rows_of(demand_node(arch)):
+        end = row
+    if end is not None and end[2].space is Space.POSITIONS:
+        raise ArchitectureError(
+            type(end[1]).__name__,
+            end[0],
+            "the network ends here with an output at every position, and a kernel compares whole inputs",
+            "End with Flatten() or GlobalAvgPool(), and a Dense",
+        )
     return arch
 
 

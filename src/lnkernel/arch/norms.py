@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 
-from lnkernel.arch.flow import Kind, Place, step
+from lnkernel.arch.flow import Kind, Place, Space, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
-from lnkernel.check import finite, flag, group_has_limit, integer_at_least, known_zero, not_negative
+from lnkernel.check import (
+    finite,
+    flag,
+    group_has_limit,
+    integer_at_least,
+    known_zero,
+    not_negative,
+    one_of,
+)
 from lnkernel.errors import ArchitectureError
+
+AXES = ("channels", "all")  # of images and sequences
 
 
 @node
@@ -19,6 +29,8 @@ class LayerNorm(Node):
         eps: added to the variance. The default 0 is the exact normalisation.
         scale: whether a trainable factor per feature follows (1 at the start).
         bias: whether a trainable offset per feature follows (0 at the start).
+        axes: of images and sequences, whether the features of every position are normalised for themselves,
+            "channels", or those of all positions together, "all". Scale and bias are of the channels in either case.
 
     With `eps=0` an input whose features are all equal has no direction; its
     output is 0, the limit of small `eps`.
@@ -33,12 +45,18 @@ class LayerNorm(Node):
     eps: float = 0.0
     scale: bool = static(default=False)
     bias: bool = static(default=False)
+    axes: str = static(default="channels")
 
     def __post_init__(self) -> None:
         finite(self, "eps")
         not_negative(self, "eps")
         flag(self, "scale")
         flag(self, "bias")
+        one_of(self, "axes", AXES)
+
+    def __repr__(self) -> str:
+        axes = "" if self.axes == AXES[0] else f", axes={self.axes!r}"
+        return f"LayerNorm(eps={self.eps!r}, scale={self.scale!r}, bias={self.bias!r}{axes})"
 
 
 @node
@@ -118,12 +136,33 @@ class GroupNorm(Node):
 @step.register(RMSNorm)
 def _(layer: LayerNorm | RMSNorm, place: Place, here: str) -> Place:
     _no_affine_on_input(layer, place, here)
+    if place.space is Space.FLATTENED:
+        raise ArchitectureError(
+            type(layer).__name__,
+            here,
+            "it follows Flatten, behind which the features are not identically distributed",
+            "Put LayerNorm(axes='all') before Flatten, or a Dense between them",
+        )
+    if isinstance(layer, LayerNorm) and layer.axes == "all" and place.kind is Kind.INPUT:
+        raise ArchitectureError(
+            "LayerNorm",
+            here,
+            "axes='all' acts on the raw images, whose channels are few",
+            "Normalise the images themselves, or put a Conv before it",
+        )
     return dataclasses.replace(place, scaled=place.scaled or layer.scale)
 
 
 @step.register
 def _(layer: GroupNorm, place: Place, here: str) -> Place:
     _no_affine_on_input(layer, place, here)
+    if place.space is Space.POSITIONS:
+        raise ArchitectureError(
+            "GroupNorm",
+            here,
+            "it acts on images or sequences, where its groups hold all positions; that has no rule here",
+            "Use LayerNorm, over the channels or with axes='all'",
+        )
     if place.kind in (Kind.INPUT, Kind.FEATURES):
         source = "the raw input" if place.kind is Kind.INPUT else f"features made by {place.maker}"
         raise ArchitectureError(
@@ -163,7 +202,7 @@ def _(layer: LayerNorm) -> Traits:
         forgets_mean=True,
         is_monotone=not layer.bias,
         steepness=1.0,
-        fixes_length=known_zero(layer.eps),
+        fixes_length=known_zero(layer.eps) and layer.axes == "channels",
     )
 
 

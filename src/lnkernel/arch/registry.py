@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
+from lnkernel.arch.convolution import Conv
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
@@ -19,6 +20,7 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 
 Builder = TypeVar("Builder", bound=Callable[..., Node])
@@ -54,6 +56,7 @@ for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
+    *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten),
     *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp),
 ):
     register(_builder)

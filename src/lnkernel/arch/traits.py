@@ -41,6 +41,9 @@ class Traits:
             (`LeadingTerms.amplified`). Of others it is taken that they do not, as of homogeneous ones.
         fixes_length: whether all vectors behind it have one length, but for the zero vector.
         needs_compiler: whether every pair takes so much work that few pairs are worth a program.
+        on_positions: whether it acts on images or sequences, features at positions.
+        mixes_positions: whether what is behind it at one position depends on several before it that are correlated, so
+            that every position of one input has to be compared with every position of the other.
     """
 
     needs_difference: frozenset[Kind] = EVERYWHERE
@@ -56,6 +59,8 @@ class Traits:
     notes_growth: bool = False
     fixes_length: bool = False
     needs_compiler: bool = False
+    on_positions: bool = False
+    mixes_positions: bool = False
 
 
 @singledispatch

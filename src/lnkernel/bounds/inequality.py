@@ -16,7 +16,7 @@ from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
 from lnkernel.bounds.problem import Problem, problem
 from lnkernel.bounds.result import Bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_flag, as_number
+from lnkernel.check import as_flag, as_number, shape_of_one
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.noise import Variance
@@ -73,12 +73,14 @@ def bound(
     asked = problem(arch, X, y, noise)
     data = asked.data
     sup = sup_diagonal(asked.arch)
+    is_floor = False
     if proved:
         refuse_duplicates(data, asked.noise)
         demand_memory(len(data.x), 3, "The enclosed Gram matrix")  # middles, radii, work space
         ingredients, sup, certificate = _certify(sup, data.x, data.y, asked.noise)
     else:
-        ingredients, certificate = _in_float64(sup, _solve(sup.arch, asked)), None
+        solved = _solve(sup.arch, asked)
+        ingredients, certificate, is_floor = _in_float64(sup, solved), None, solved.is_floor
     C, lam, lam_error, largest, native_norm, rkhs = ingredients
     n = len(data.x)
     value = formula(form, C, lam, n, largest, factor)
@@ -106,8 +108,9 @@ def bound(
         noise=asked.noise,
         certificate=certificate,
         sup=sup,
-        dimension=data.x.shape[1],
+        dimension=shape_of_one(data.x),
         native_norm=native_norm,
+        lambda_is_floor=is_floor,
     )
 
 
@@ -129,6 +132,13 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 def _certify(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: Variance
 ) -> tuple[Ingredients, SupDiagonal, Certificate]:
+    if x.ndim > 2:
+        raise InputError(
+            "certify",
+            "inputs without positions: kernels of images have no ball arithmetic here",
+            f"X of shape {x.shape}",
+            "Leave certify out; sup_diagonal(arch, certify=True) certifies C of such a network",
+        )
     if math.isinf(sup.value):
         raise InputError(
             "certify",

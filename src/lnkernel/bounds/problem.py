@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import acts_on_positions
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check import Data, as_data
 from lnkernel.errors import InputError
@@ -41,8 +42,9 @@ def problem(
             "None",
             "Write bound(arch, X, y), or bound(post) with a posterior of the data",
         )
-    data = as_data(X, y)
-    return Problem(as_architecture(arch), data, as_variance(noise, len(data.x)), None)
+    plain = as_architecture(arch)
+    data = as_data(X, y, acts_on_positions(plain))
+    return Problem(plain, data, as_variance(noise, len(data.x)), None)
 
 
 def _of_posterior(fit: Fit, X: Points | None, y: Targets | None, noise: Noise) -> Problem:

@@ -75,8 +75,10 @@ class Bound:
     noise: float | Diagonal = field(compare=False)
     certificate: Certificate | None = field(repr=False)
     sup: SupDiagonal = field(repr=False)
-    dimension: int = field(repr=False)
+    dimension: int | tuple[int, ...] = field(repr=False)  # the shape of one input
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
+    # whether λ_min is only known from below, by the noise
+    lambda_is_floor: bool = field(default=False, repr=False)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -125,7 +127,7 @@ class Bound:
 _NUMBERS = (
     *("value", "C", "lambda_min", "lambda_error", "max_abs_y", "s", "rkhs", "noise", "native_norm"),
 )
-_FIXED = ("n", "form", "is_theorem", "certified", "certificate", "dimension")
+_FIXED = ("n", "form", "is_theorem", "certified", "certificate", "dimension", "lambda_is_floor")
 
 
 def _flatten(b: Bound) -> tuple[tuple[Any, ...], Any]:
@@ -189,7 +191,8 @@ def _ingredients(b: Bound) -> list[tuple[str, str]]:
         matrix += f" + diag(noise), noise from {noise_in_words(b.noise)}"
     elif b.noise:
         matrix += f" + {b.noise:.6g}·I"
-    lam = f"at least {at_least(b.lambda_min)}" if b.certified else f"{b.lambda_min:.6g}"
+    is_floor = b.certified or b.lambda_is_floor
+    lam = f"at least {at_least(b.lambda_min)}" if is_floor else f"{b.lambda_min:.6g}"
     error = "" if b.lambda_error == 0 else f" ± {b.lambda_error:.1g}"
     native = "yᵀΘ⁻¹y)" if not np.any(b.noise) else "aᵀΘa) with a = (Θ + noise·I)⁻¹y"
     rows = [

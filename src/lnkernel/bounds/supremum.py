@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import demand_one_length, is_monotone, steepness
+from lnkernel.arch.facts import acts_on_positions, demand_one_length, is_monotone, steepness
+from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
+from lnkernel.bounds.images import attains, dense_counterpart
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.check import as_array, as_flag
-from lnkernel.errors import InputError
+from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
+from lnkernel.gp.everywhere import register_supremum
 from lnkernel.gram.kernel import Kernel, ntk
 from lnkernel.types import Diagonal, Norms
 
@@ -47,6 +50,8 @@ class SupDiagonal:
         certified: whether `enclosure` is rigorous; else the value is right but for rounding, and
             for the search, which could miss a peak narrower than its grid.
         enclosure: rigorous (lower, upper), where certified; `value` is then the upper end.
+        is_upper_bound: whether `value` is proved to be at least C, and C may be less: of networks on images with
+            zeros around them. Norms are then those of the pixels of an image that is the same everywhere.
 
     >>> import lnkernel as lnk
     >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="last"))
@@ -65,6 +70,7 @@ class SupDiagonal:
     arch: Node = field(repr=False)
     enclosure: tuple[float, float] | None = None
     cause: Cause | None = None
+    is_upper_bound: bool = False
 
     def __float__(self) -> float:
         return self.value
@@ -87,7 +93,8 @@ class SupDiagonal:
         far = np.isinf(given)
         values = np.full(given.shape, self.limit_at_infinity)
         if not far.all():
-            values[~far] = along(ntk(self.arch), given[~far])
+            dense = dense_counterpart(self.arch) if acts_on_positions(self.arch) else self.arch
+            values[~far] = along(ntk(dense), given[~far])
         return values
 
     def __str__(self) -> str:
@@ -96,6 +103,8 @@ class SupDiagonal:
     def _headline(self) -> str:
         if math.isinf(self.value):
             return "C = sup Θ(x, x) = ∞."
+        if self.is_upper_bound:
+            return f"C = sup Θ(x, x) ≤ {self.value:.10g} over all images, in float64."
         if self.certified:
             return f"C = sup Θ(x, x) ≤ {at_most(self.value, 10)}, proved."
         return f"C = sup Θ(x, x) = {self.value:.10g}, in float64."
@@ -141,7 +150,9 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     between: then every norm from 1e-150 to 1e150 is searched, and both limits.
 
     Args:
-        arch: any architecture of this library, or its text.
+        arch: any architecture of this library, or its text. Of networks on images the supremum is over all images:
+            it is that of the dense network with the same layers, attained by images that are the same everywhere,
+            or with zeros around the images at most that (`is_upper_bound`); what is not proved is refused.
         certify: whether to enclose C rigorously, in ball arithmetic.
 
     >>> import lnkernel as lnk
@@ -157,10 +168,27 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     (inf, 1.0, 'Tanh at layer 1')
     """
     proved = as_flag("certify", certify)
-    plain = asymptotics.concrete(as_architecture(arch))
+    given = as_architecture(arch)
+    if acts_on_positions(given):
+        return _of_images(given, proved)
+    plain = asymptotics.concrete(given)
     demand_one_length(plain)
     found = _in_float64(plain)
     return _certify(found) if proved else found
+
+
+def _of_images(arch: Node, certify: bool) -> SupDiagonal:
+    """By the dense network with the same layers."""
+    found = sup_diagonal(dense_counterpart(check_network(arch)), certify)
+    if not math.isinf(found.value) and found.method not in ("constant", "monotone", "balls"):
+        raise ArchitectureError(
+            "network",
+            "",
+            "no bound of Θ(x, x) over all images is proved for it here: in the dense network with the same "
+            "layers Θ(x, x) may decrease in |x|",
+            "Leave trainable biases of norms out, or ask lnkernel.ntk(arch).diagonal(x) for your images",
+        )
+    return dataclasses.replace(found, arch=arch, is_upper_bound=not attains(arch))
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:
@@ -206,3 +234,8 @@ def _certify(found: SupDiagonal) -> SupDiagonal:
     return dataclasses.replace(
         found, value=upper, method="balls", certified=True, enclosure=(lower, upper)
     )
+
+
+@register_supremum
+def _value(arch: Node) -> float:
+    return sup_diagonal(arch).value

@@ -57,11 +57,16 @@ def _(layer: Serial, state: State, num: Arithmetic) -> State:
 @rule.register
 def _(layer: Dense, state: State, num: Arithmetic) -> State:
     r"""$K' = \sigma_w^2 K + \sigma_b^2$ and $\Theta' = K' + \sigma_w^2\,(\Theta + g K)$."""
-    cov, share = with_bias(num, scaled(num, state.total, layer.W_std), layer.b_std)
-    o = None if state.o is None else layer.W_std * layer.W_std * state.o
+    return affine(state, num, layer.W_std, layer.b_std)
+
+
+def affine(state: State, num: Arithmetic, W_std: Number, b_std: Number) -> State:
+    """Behind weights and biases of these standard deviations."""
+    cov, share = with_bias(num, scaled(num, state.total, W_std), b_std)
+    o = None if state.o is None else W_std * W_std * state.o
     before = state.averaged
     t = cov.c if known_zero(before) else cov.c + share * before
-    return State(cov, cov, t=t, o=o)
+    return State(cov, cov, t=t, o=o, positions=state.positions)
 
 
 @rule.register(Elementwise)
@@ -77,7 +82,9 @@ def _(layer: Elementwise, state: State, num: Arithmetic) -> State:
         for factor in derivative_factors(num, cov, made):
             o = o * factor
     centred = without_mean(num, made.total, made.mean) if made.centred is None else made.centred
-    return State(made.total, centred, t, o=o, mean=made.mean, gaussian=False)
+    return State(
+        made.total, centred, t, o=o, mean=made.mean, gaussian=False, positions=state.positions
+    )
 
 
 @rule.register
@@ -86,6 +93,8 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
     $v = q - m^2$; Θ is divided likewise. That the mean is subtracted changes Θ by terms of order
     1/width only.
     """
+    if layer.axes == "all" and state.positions is not None:
+        return over_all_positions(layer, state, num)
     cov = normalised(num, state.centred, layer.eps)
     t = state.t
     if state.mean is not None:  # Θ/(r1 r2) refers to the centred lengths from here on
@@ -94,7 +103,13 @@ def _(layer: LayerNorm, state: State, num: Arithmetic) -> State:
         if state.mean.rest is not None and known_zero(layer.eps):
             t = refuse_lost_spread(num, t, left, state.centred)
     o = _divide(num, state.o, state.centred, layer.eps)
-    return _with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
+    return with_affine(layer, dataclasses.replace(state, total=cov, centred=cov, mean=None), t, o)
+
+
+@singledispatch
+def over_all_positions(layer: LayerNorm, state: State, num: Arithmetic) -> State:
+    """The rule of a LayerNorm whose mean and variance are those of all positions together."""
+    raise NotImplementedError
 
 
 @rule.register
@@ -104,7 +119,7 @@ def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
     o = _divide(num, state.o, state.total, layer.eps)
     if state.centred is state.total:
         new = dataclasses.replace(state, total=total, centred=total)
-        return _with_affine(layer, new, state.t, o)
+        return with_affine(layer, new, state.t, o)
     first, second = (
         dataclasses.replace(part, q=num.divide(part.q, square.q) * new.q)
         for part, square, new in zip(
@@ -124,7 +139,7 @@ def _(layer: RMSNorm, state: State, num: Arithmetic) -> State:
         squares = tuple(q * (m * m) for q, m in zip(squares, mean[:2], strict=True))
         mean = mean._replace(e=num.combined_difference(mean.e, change, *squares))
     new = dataclasses.replace(state, total=total, centred=centred, mean=mean)
-    return _with_affine(layer, new, state.t, o)
+    return with_affine(layer, new, state.t, o)
 
 
 @rule.register
@@ -144,7 +159,7 @@ def _(layer: GroupNorm, state: State, num: Arithmetic) -> State:
     o = _divide(num, state.o, cov, 0.0)
     o = None if o is None else o * sphere.slope
     state = dataclasses.replace(state, total=new, centred=new, gaussian=False)
-    return _with_affine(layer, state, state.t * sphere.slope, o)
+    return with_affine(layer, state, state.t * sphere.slope, o)
 
 
 @rule.register
@@ -175,7 +190,13 @@ def _(layer: Parallel, state: State, num: Arithmetic) -> State:
     offsets = [end.o for end in ends if end.o is not None]
     gaussian_state = all(end.gaussian for end in ends)
     return State(
-        total, centred, t, o=sum(offsets) if offsets else None, mean=mean, gaussian=gaussian_state
+        total,
+        centred,
+        t,
+        o=sum(offsets) if offsets else None,
+        mean=mean,
+        gaussian=gaussian_state,
+        positions=ends[0].positions,
     )
 
 
@@ -191,7 +212,7 @@ def _rests(num: Arithmetic, centred: Covariance, total: Covariance) -> Both:
     )
 
 
-def _with_affine(
+def with_affine(
     layer: LayerNorm | RMSNorm | GroupNorm, state: State, t: Number, o: Number
 ) -> State:
     """A trainable bias adds 1 to Θ; a trainable scale adds u_i v_i, coordinate by coordinate.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance
+from lnkernel.calculus.positions import Positions
 
 
 class Both(NamedTuple):
@@ -62,6 +63,8 @@ class State:
       $g\,u_i v_i$ differs from coordinate to coordinate until it is averaged,
     * $o$ comes from trainable biases of normalisations; it does not shrink with the
       lengths, so it cannot be divided by them. None where there is no such bias.
+
+    Of images and sequences it is a block of pairs of positions, see `lnkernel.calculus.positions`.
     """
 
     total: Covariance
@@ -71,6 +74,7 @@ class State:
     o: Number = None
     mean: Mean | None = None
     gaussian: bool = True
+    positions: Positions | None = None
 
     @property
     def averaged(self) -> Number:
@@ -84,6 +88,6 @@ class State:
         return Kernels(nngp, ntk if self.o is None else ntk + self.o)
 
 
-def at_input(total: Covariance, centred: Covariance) -> State:
+def at_input(total: Covariance, centred: Covariance, positions: Positions | None = None) -> State:
     """The raw input: no parameter has acted yet."""
-    return State(total, centred, t=0.0, gaussian=False)
+    return State(total, centred, t=0.0, gaussian=False, positions=positions)

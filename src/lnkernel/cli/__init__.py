@@ -1,4 +1,4 @@
-"""The command line: `lnkernel demo | bound | kernel | verify | reproduce | bench`.
+"""The command line: `lnkernel demo | bound | fit | kernel | verify | reproduce | bench`.
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong use (of an option, a file, a text), 130
 interrupted. Results are printed on stdout; notes, progress bars and errors on stderr.
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lnkernel.cli import bench, bound, demo, kernel, reproduce, verify
+from lnkernel.cli import bench, bound, demo, fit, kernel, reproduce, verify
 from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE
 from lnkernel.errors import LnkernelError
 from lnkernel.gram.stored import store_programs_unless_told
@@ -20,6 +20,7 @@ from lnkernel.version import __version__
 COMMANDS = (
     demo.COMMAND,
     bound.COMMAND,
+    fit.COMMAND,
     kernel.COMMAND,
     verify.COMMAND,
     reproduce.COMMAND,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,12 @@ class CsvData:
     unit: float
     noise: float  # variance of that of y
     notes: tuple[str, ...]
+    input_centre: float | np.ndarray = 0.0  # X is (inputs of the file - centre) / unit
+    input_unit: float | np.ndarray = 1.0
+
+    def scale_inputs(self, values: np.ndarray) -> np.ndarray:
+        """Other inputs in the units of X."""
+        return np.asarray((values - self.input_centre) / self.input_unit)
 
     @property
     def targets(self) -> np.ndarray:
@@ -68,8 +75,9 @@ def load(options: argparse.Namespace) -> CsvData:
     X, y, lines, merged = _without_duplicates(options, X, y, lines)
     notes += merged
     centre, unit = 0.0, 1.0
+    inputs_scale: tuple[Any, Any] = (0.0, 1.0)
     if options.standardise:
-        X, constant = _standardise(X)
+        X, constant, inputs_scale = _standardise(X)
         notes += [f"{inputs[place]} is the same in every line" for place in constant]
         centre, unit = float(y.mean()), float(y.std()) or 1.0
         centre = (
@@ -77,7 +85,9 @@ def load(options: argparse.Namespace) -> CsvData:
         )  # a sum that cancels but for rounding
         y = (y - centre) / unit
     noise = options.noise / unit**2
-    return CsvData(inputs, options.target, X, y, lines, centre, unit, noise, tuple(notes))
+    return CsvData(
+        inputs, options.target, X, y, lines, centre, unit, noise, tuple(notes), *inputs_scale
+    )
 
 
 def _columns(options: argparse.Namespace) -> tuple[Table, tuple[str, ...]]:
@@ -132,9 +142,9 @@ def _without_duplicates(
     )
 
 
-def _standardise(X: np.ndarray) -> tuple[np.ndarray, list[int]]:
+def _standardise(X: np.ndarray) -> tuple[np.ndarray, list[int], tuple[np.ndarray, np.ndarray]]:
     """Mean 0 and standard deviation 1 in every column, but for constant ones: those are 0."""
-    spread = X.std(axis=0)
+    middle, spread = X.mean(axis=0), X.std(axis=0)
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     spread[constant] = 1.0
-    return (X - X.mean(axis=0)) / spread, constant.tolist()
+    return (X - middle) / spread, constant.tolist(), (middle, spread)

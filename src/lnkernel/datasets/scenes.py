@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,11 @@ def edges(picture: Picture, sigma: float = 1.0) -> Bool[np.ndarray, "height widt
 
 def _part(name: str) -> Any:
     try:
-        return importlib.import_module(f"skimage.{name}")
+        with (
+            warnings.catch_warnings()
+        ):  # of a bar for downloads, which in notebooks misses its widgets
+            warnings.filterwarnings("ignore", "IProgress not found")
+            return importlib.import_module(f"skimage.{name}")
     except ImportError as problem:
         raise MissingPackageError(
             "lnkernel.datasets.scene", "scikit-image", "pictures"

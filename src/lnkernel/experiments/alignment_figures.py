@@ -10,6 +10,7 @@ import numpy as np
 
 from lnkernel.experiments.alignment_plan import AlignmentPlan, Kind
 from lnkernel.experiments.alignment_start import WIDTHS
+from lnkernel.experiments.alignment_tables import healthy
 from lnkernel.experiments.alignment_training import Task
 from lnkernel.experiments.figures import figure_path, new_figure
 from lnkernel.experiments.folder import Folder
@@ -35,7 +36,9 @@ def draw_order(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
         axes = figure.subplots(2, 4, sharex=True)
         for ax, (name, title, scale) in zip(axes.ravel(), PANELS, strict=True):
             for kind in kinds:
-                one = found[kind.label]
+                one = healthy(found[kind.label])
+                if not len(one[name]):
+                    continue
                 after = one["steps"] > 0
                 ax.plot(
                     one["steps"][after],
@@ -45,6 +48,7 @@ def draw_order(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
                     label=kind.label,
                 )
             ax.set(title=title, xscale="log", yscale=scale)
+            ax.yaxis.set_tick_params(which="minor", labelsize="x-small")
         for ax in axes[1]:
             ax.set_xlabel("step")
         figure.legend(
@@ -105,6 +109,7 @@ def draw_local(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
             ax.plot([min(ends), max(ends)], [min(ends), max(ends)], color="black", lw=0.5)
             ax.set(title=title, xlabel="measured", ylabel="by the local form")
         axes[0].set(xscale="log", yscale="log")
+        axes[0].xaxis.set_minor_formatter("")
         figure.legend(
             *axes[1].get_legend_handles_labels(),
             loc="outside lower center",
@@ -121,7 +126,8 @@ def draw_start(folder: Folder, kinds: Sequence[Kind], found: Cells) -> Path:
         names = ["as trained", *(f"width {width}" for width in WIDTHS), "infinite"]
         for kind in kinds:
             start = found[f"{kind.label} start"]
-            lengths = [found[kind.label]["length"][:, 0].mean()]
+            trained = healthy(found[kind.label])["length"][:, 0]
+            lengths = [trained.mean() if len(trained) else np.nan]
             lengths += [*start["finite"][..., 1].mean(1), start["infinite"][1]]
             colour, style = COLOURS.get(kind.omega, "black"), STYLES.get(kind.depth, "-")
             ax.plot(names[:1], lengths[:1], "o", color=colour, ms=3)

@@ -51,7 +51,7 @@ class AlignmentPlan:
     side: int = 32  # pixels of a picture to train on
     finer: int = 4  # times as many to evaluate on
     steps: int = 1000
-    times: int = 28  # measurements, log-spaced
+    times: int = 22  # measurements, log-spaced
     scattered: int = 512  # points at random places, on which the correlation length is measured
     sigma: float = 1.0  # pixels, of Canny's edges
 

@@ -15,7 +15,7 @@ from lnkernel.experiments.report import Report
 
 PAPER = "Castiglione, Buckley and Simpson, A closer look at NTK alignment (NeurIPS 2025)"
 MAIN = (
-    *("depth/ω₀", "networks", "ξ at the start", "ξ at the end", "published ξ"),
+    *("depth/ω₀", "networks", "diverged", "ξ at the start", "ξ at the end", "published ξ"),
     *("AUC at the start", "AUC at the end", "published AUC"),
     *("log10 t_crit", "published log10 t_crit", "log10 finer loss", "published log10 loss"),
 )
@@ -38,8 +38,8 @@ def report_of(
     report.heading("Ours beside the published")
     report.table(
         [{name: row[name] for name in MAIN} for row in rows],
-        "Means over pictures and seeds; `table.csv` has intervals of 95 %, over the networks. The critical "
-        "time is the mean of those of all order parameters that have one.",
+        "Means over pictures and seeds, without networks that diverged; `table.csv` has intervals of 95 %, "
+        "over the networks. The critical time is the mean of those of all order parameters that have one.",
     )
     report.figure(
         figures.draw_vectors(folder, plan, tasks, _shown(kinds), found),

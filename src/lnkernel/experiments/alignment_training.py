@@ -6,19 +6,12 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import optax
-from flax import nnx
 from jaxtyping import Float64
 
 from lnkernel.experiments.alignment_measures import ORDER, measures
 from lnkernel.experiments.alignment_plan import RATE, WIDTH, AlignmentPlan, Kind
+from lnkernel.experiments.descent import descend
 from lnkernel.experiments.siren import siren
-from lnkernel.finite.training.arguments import settings_of
-from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data
-from lnkernel.finite.training.ensemble import stack
-from lnkernel.finite.training.prepare import prepare_run
-from lnkernel.finite.training.program import predict
 from lnkernel.finite.watching.watch import watch
 from lnkernel.tangents.alignment import roc_auc
 
@@ -55,25 +48,19 @@ def grid(side: int) -> Float64[np.ndarray, "pixels 2"]:
 
 def train_trials(trials: list[Trial], plan: AlignmentPlan, progress: bool) -> dict[str, np.ndarray]:
     """Train networks of one depth, and measure on the way: arrays (networks, times), the step of
-    every time, the first eigenvectors, and the loss on the finer grid."""
+    every time, the first eigenvectors, and the loss on the finer grid. A network that diverges has its
+    step in `diverged`, where others have -1, and NaN everywhere else; it does not stop the others."""
     x = grid(plan.side)
     X = np.stack([x] * len(trials))
     y = np.stack([trial.task.picture.ravel() for trial in trials])
-    numbers = list(range(len(trials)))
     w = watch(X, y, measures(plan.scattered), at=plan.times, loss="half-mean")
-    data = as_ensemble_data(X, y, len(trials), np.dtype(np.float32))
-    settings = settings_of(len(x), plan.steps, None, None, 1000, progress)
     networks = [siren(t.kind.depth, WIDTH, t.kind.omega, t.seed) for t in trials]
-    graph, params, rest = stack(networks)
-    rate = optax.sgd(RATE / len(x))  # half the mean; a run's loss is half the sum
-    rows = rows_at_a_time(len(trials))
-    with prepare_run(
-        graph, nnx.Param, params, rest, rate, data, numbers, settings, rows, watch=w
-    ) as run:
-        run.go()
-        fine = np.asarray(predict(run.learner, run.state, _finer_inputs(plan, len(trials))))
-    made = {name: w[name] for name in w.names if name != "order"}
-    made |= {name: w["order"][..., i] for i, name in enumerate(ORDER)}
+    rates = [RATE / len(x)] * len(trials)  # of half the mean, for half the sum
+    fine = np.stack([grid(plan.side * plan.finer)] * len(trials))
+    run = descend(networks, X, y, rates, plan.steps, w, progress=progress, predict_at=fine)
+    assert run.outputs is not None
+    made = {name: values for name, values in run.values.items() if name != "order"}
+    made |= {name: run.values["order"][..., i] for i, name in enumerate(ORDER)}
     made["auc"] = np.array(
         [
             [float(roc_auc(jnp.asarray(v), jnp.asarray(t.task.edges.ravel()))) for v in of_one]
@@ -81,9 +68,7 @@ def train_trials(trials: list[Trial], plan: AlignmentPlan, progress: bool) -> di
         ]
     )
     large = np.stack([trial.task.finer.ravel() for trial in trials])
-    made["finer loss"] = 0.5 * np.mean((fine[..., 0] - large) ** 2, 1)
-    return {**made, "steps": w.steps}
-
-
-def _finer_inputs(plan: AlignmentPlan, many: int) -> np.ndarray:
-    return np.stack([grid(plan.side * plan.finer)] * many).astype(np.float32)
+    made["finer loss"] = 0.5 * np.mean((run.outputs[..., 0] - large) ** 2, 1)
+    gone = run.diverged >= 0
+    made["auc"][gone], made["finer loss"][gone] = np.nan, np.nan
+    return {**made, "steps": run.steps, "diverged": run.diverged}

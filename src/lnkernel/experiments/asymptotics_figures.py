@@ -48,7 +48,7 @@ def draw_spectra(folder: Folder, plan: AsymptoticsPlan, found: Found) -> Path:
                 end = values[-1] / values[0] * (n[-1] / n[len(n) // 8 :]) ** nu
                 ax.plot(n[len(n) // 8 :], end * 0.6, "--", color=COLOURS[name], lw=0.7)
             ax.set(title=f"d = {d}", xlabel="n", xscale="log", yscale="log")
-        axes[0].set_ylabel("eigenvalue λ_n/λ_1")
+        axes[0].set_ylabel("eigenvalue λₙ/λ₁")
         _legend_below(figure, axes[-1])
     return figure_path(folder, "spectra")
 
@@ -67,7 +67,7 @@ def draw_losses(folder: Folder, plan: AsymptoticsPlan, found: Found) -> Path:
                 xi = exponents(NETWORKS["ReLU"], d, degree).xi
                 law = curve[-1] * (t / t[-1]) ** -xi
                 ax.plot(t[len(t) // 3 :], 0.6 * law[len(t) // 3 :], "--", color=colour, lw=0.7)
-            ax.set(title=f"d = {d}", xlabel="time t λ_1", xscale="log", yscale="log")
+            ax.set(title=f"d = {d}", xlabel="time t λ₁", xscale="log", yscale="log")
         axes[0].set_ylabel("loss, from 1")
         _legend_below(figure, axes[0])
     return figure_path(folder, "losses")
@@ -91,7 +91,7 @@ def draw_networks(folder: Folder, plan: AsymptoticsPlan, found: Found) -> Path:
                 ax.tick_params(which="minor", left=False)
             row[0].set_ylabel("loss")
         for ax in axes[-1]:
-            ax.set_xlabel("time t λ_1")
+            ax.set_xlabel("time t λ₁")
         axes[0, 0].legend(loc="lower left")
     return figure_path(folder, "networks")
 

@@ -71,8 +71,8 @@ def report_of(folder: Folder, plan: AsymptoticsPlan, found: dict[str, Any]) -> R
     report.table(
         tables["spectra"],
         "λ_n ~ n^-ν. Intervals are those of the slopes within the window (`asymptotics.fit`), which was "
-        "chosen as the widest in which the slope changes by less than 5 %: they do not know how far the "
-        "law is still away.",
+        "chosen as the widest in which the slope changes by less than 5 %, or, where there is none, the one in "
+        "which it changes least: they do not know how far the law is still away.",
     )
     report.table(
         tables["constants"],
@@ -85,7 +85,7 @@ def report_of(folder: Folder, plan: AsymptoticsPlan, found: dict[str, Any]) -> R
         "Loss under gradient flow of the exact kernel, by target. Dashed: the slope of the law.",
         "Falling curves for three targets and three dimensions, with LayerNorm and without.",
     )
-    report.table(tables["losses"], "L ~ t^-ξ; windows in units of 1/λ_1.")
+    report.table(tables["losses"], "L ~ t^-ξ; windows in units of 1/λ₁.")
     report.heading("Finite networks")
     report.figure(
         figures.draw_networks(folder, plan, found),
@@ -95,7 +95,7 @@ def report_of(folder: Folder, plan: AsymptoticsPlan, found: dict[str, Any]) -> R
     )
     report.table(
         tables["networks"],
-        "Exponents in the last decade and a half of the training, in units of 1/λ_1, and by how much the "
+        "Exponents in the last decade and a half of the training, in units of 1/λ₁, and by how much the "
         "networks' loss is above what the exact kernel foretells from the same starts; intervals over "
         "seeds. So few points have few eigenvalues: compare the two columns, not each with the law.",
     )
@@ -213,7 +213,7 @@ def _add_setting(report: Report, plan: AsymptoticsPlan) -> None:
         "points, which its symmetry under signs and orders of the coordinates takes apart into small "
         "blocks; of its eigenvalues the first sixteenth count. The indicator is that of a ball off the "
         "centre. For processes the loss is the mean over their draws, in closed form. Finite networks "
-        "take the steps of gradient descent at the rate 1/λ_1."
+        "take the steps of gradient descent at the rate 1/λ₁."
     )
     report.paragraph(
         "LayerNorm between layers, before the activation or behind it, changes Λ and leaves ν and ξ: it "

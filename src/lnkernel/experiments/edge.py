@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import optax
+from flax import nnx
 
-from lnkernel.arch import Node, Tanh, mlp
+from lnkernel.arch import Tanh, mlp
 from lnkernel.datasets import cifar as load
-from lnkernel.errors import DivergedError, MissingPackageError
+from lnkernel.errors import MissingPackageError
+from lnkernel.experiments.descent import descend
 from lnkernel.experiments.edge_linear import train_linear
 from lnkernel.experiments.edge_plan import B_STD, LEADING, NORMS, W_STD, EdgePlan
 from lnkernel.experiments.edge_report import report_of
@@ -22,8 +23,9 @@ from lnkernel.experiments.folder import Folder, fingerprint, seeds_from
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.small_networks import mean_of_fours
 from lnkernel.finite import measures
-from lnkernel.finite.training.ensemble import train_ensemble
-from lnkernel.finite.watching.watch import Watch, watch
+from lnkernel.finite.build import network as build
+from lnkernel.finite.watching.watch import watch
+from lnkernel.tangents.tangent import tangent
 
 MEASURED = ("loss", "sharpness", "kta")
 
@@ -44,8 +46,8 @@ def conduct(
     """
     plan = EdgePlan(seeds_from(seed, seeds, 2 if quick else 3))
     if quick:
-        plan = replace(plan, points=100, width=32, steps=400, measurements=40, linear_steps=3000)
-        plan = replace(plan, fractions=(0.25, 1.0, 4.0), levels=(0.2, 0.1))
+        plan = replace(plan, points=100, width=32, steps=200, measurements=28, linear_steps=3000)
+        plan = replace(plan, fractions=(0.125, 0.25, 4.0), levels=(0.2, 0.1, 0.05))
         plan = replace(plan, data=plan.data if cifar else ("digits",), linear_rates=(0.03, 0.06))
     sources, origin = {"digits": digits(plan.points)}, ""
     if "CIFAR-10" in plan.data:
@@ -102,76 +104,38 @@ def _cell(plan: EdgePlan, network: str, data: Labelled, _: Path) -> dict[str, np
         W_std=W_STD,
         b_std=B_STD,
     )
-    begin = _watch(data, [0])
-    _train(arch, data, plan.seeds, 1e-9, 1, begin)
-    stable = 2 / float(begin["sharpness"].mean())
+    starts = [
+        build(arch, data.x.shape[1], rngs=seed, parameterization="standard") for seed in plan.seeds
+    ]
+    stable = 2 / float(np.mean([first_sharpness(start, data.x) for start in starts]))
     made: dict[str, np.ndarray] = {"stable rate": np.array(stable)}
     for fraction in plan.fractions:
         rate = float(f"{fraction * stable:.2g}")
         steps = int(plan.steps / min(fraction, 4.0))
         made[f"{fraction} rate"] = np.array(rate)
-        run = train_rate(arch, data, plan.seeds, rate, steps, plan.measurements)
+        run = train_rates(starts, data, [rate] * len(starts), steps, plan.measurements)
         made |= {f"{fraction} {name}": values for name, values in run.items()}
     return made
 
 
-def train_rate(
-    arch: Node, data: Labelled, seeds: Sequence[int], rate: float, steps: int, measurements: int
+def first_sharpness(start: nnx.Module, x: np.ndarray) -> float:
+    """λ_max(K)/n of a network."""
+    return float(np.linalg.eigvalsh(tangent(start).gram(x))[-1]) / len(x)
+
+
+def train_rates(
+    starts: Sequence[nnx.Module],
+    data: Labelled,
+    rates: Sequence[float],
+    steps: int,
+    measurements: int,
 ) -> dict[str, np.ndarray]:
-    """Full-batch gradient descent on (1/2n)Σ from every start, measured along the way.
+    """Full-batch gradient descent on (1/2n)Σ from every start with its rate, measured along the way.
 
-    If one start diverges, each is trained on its own, so that the others are seen to their end.
+    A rate for the mean is 1/n times as large for the sum, which is what is trained on.
     """
-    w = _watch(data, measurements)
-    try:
-        _train(arch, data, seeds, rate, steps, w)
-        runs: list[tuple[Watch, int]] = [(w, -1)]
-    except DivergedError:
-        runs = [_train_one(arch, data, seed, rate, steps, measurements) for seed in seeds]
-    grid = w.choose_steps(steps)
-    made = {"steps": grid}
-    for name in (*MEASURED, "alignment"):
-        parts = [_whole(one[name], len(grid), healthy=step < 0) for one, step in runs]
-        made[name] = np.concatenate(parts)
-    ends = [step for one, step in runs for _ in one.seeds]
-    return {**made, "diverged": np.array(ends)}
-
-
-def _train_one(
-    arch: Node, data: Labelled, seed: int, rate: float, steps: int, measurements: int
-) -> tuple[Watch, int]:
-    w = _watch(data, measurements)
-    try:
-        _train(arch, data, [seed], rate, steps, w)
-    except DivergedError as problem:
-        return w, problem.step
-    return w, -1
-
-
-def _whole(values: np.ndarray, many: int, *, healthy: bool) -> np.ndarray:
-    """The measurements, or NaN in place of all of a start that diverged."""
-    if healthy:
-        return values
-    return np.full((len(values), many, *values.shape[2:]), np.nan)
-
-
-def _watch(data: Labelled, at: Any) -> Watch:
     wanted = {name: name for name in MEASURED} | {"alignment": measures.alignment(LEADING)}
-    return watch(data.x, data.y, wanted, at=at, loss="half-mean")
-
-
-def _train(
-    arch: Node, data: Labelled, seeds: Sequence[int], rate: float, steps: int, w: Watch
-) -> None:
-    """A rate for the mean is 1/n times as large for the sum, which is what is trained on."""
-    train_ensemble(
-        arch,
-        data.x,
-        data.y,
-        list(seeds),
-        optax.sgd(rate / len(data.y)),
-        steps,
-        parameterization="standard",
-        progress=False,
-        watch=w,
-    )
+    w = watch(data.x, data.y, wanted, at=measurements, loss="half-mean")
+    for_the_sum = [rate / len(data.y) for rate in rates]
+    made = descend(starts, data.x, data.y, for_the_sum, steps, w)
+    return {**made.values, "steps": made.steps, "diverged": made.diverged}

@@ -41,9 +41,11 @@ def draw_runs(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
                 for x, y in zip(loss, kta, strict=True):
                     column[1].plot(x, y, color=colour, lw=0.7)
             column[0].axhline(1, color="black", lw=0.6, ls="--")
-            column[0].set(title=name, xlabel="step", xscale="log", ylim=(0, 2))
+            column[0].set(title=name.replace(", ", "\n"), xlabel="step", xscale="log", ylim=(0, 2))
             column[0].legend(loc="upper left", fontsize=6, ncols=2, columnspacing=1.0)
             column[1].set(xlabel="loss (1/2n)Σ", xscale="log", xlim=(0.6, plan.levels[-1] / 2))
+            column[1].set_xticks(plan.levels, [f"{level:g}" for level in plan.levels])
+            column[1].xaxis.set_minor_formatter("")
             for level in plan.levels:
                 column[1].axvline(level, color="0.8", lw=0.5, zorder=0)
         axes[0, 0].set_ylabel("sharpness · η/2")
@@ -67,7 +69,9 @@ def draw_alignment(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
                 if reached:
                     parts = [cell[f"{fraction} alignment"][i, np.argmax(below[i])] for i in reached]
                     ax.plot(numbers, np.cumsum(np.mean(parts, 0)), color=colour, label=label)
-            ax.set(title=f"{name}, loss {level:g}", xlabel="leading eigenvectors", ylim=(0, 1))
+            title = name.replace(", ", "\n")
+            ax.set(title=f"{title}\nloss {level:g}", xlabel="leading eigenvectors", ylim=(0, 1))
+            ax.set_xticks([1, 5, 10, 15, 20])
             ax.legend(loc="lower right", fontsize=6)
         axes[0].set_ylabel("share of the targets")
     return figure_path(folder, "alignment")

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from flax import nnx
 
-from lnkernel.errors import DivergedError
-from lnkernel.finite.training.train import train
+from lnkernel.experiments.descent import descend
 from lnkernel.finite.watching.watch import watch
 
 POINTS, LONGEST, SIZE, SMALL = 100, 36.0, 1.5, 0.01
@@ -81,20 +79,11 @@ def train_linear(rates: Sequence[float], seeds: Sequence[int], steps: int) -> di
     X, y = linear_data()
     names = ("loss", "kta", "sharpness", "squared_head")
     shape = len(rates), len(seeds)
-    found = {name: np.full(shape, np.nan) for name in names} | {"diverged": np.full(shape, -1)}
-    for i, rate in enumerate(rates):
-        for j, seed in enumerate(seeds):
-            w = watch(
-                X, y, ["loss", "kta", "sharpness", squared_head], at=[steps], loss="half-mean"
-            )
-            with jax.enable_x64(True):
-                network = linear_network(seed)
-            try:
-                train(network, X, y, optax.sgd(rate / POINTS), steps, progress=False, watch=w)
-            except DivergedError as problem:
-                found["diverged"][i, j] = problem.step
-                continue
-            for name in names:
-                found[name][i, j] = w[name][0, -1]
+    w = watch(X, y, [*names[:-1], squared_head], at=[0, steps], loss="half-mean")
+    with jax.enable_x64(True):
+        networks = [linear_network(seed) for _ in rates for seed in seeds]
+    each = [rate / POINTS for rate in rates for _ in seeds]
+    made = descend(networks, X, y, each, steps, w)
+    found = {name: made.values[name][:, -1].reshape(shape) for name in names}
     found["ratio"] = found.pop("sharpness") * np.asarray(rates)[:, None] / 2
-    return found
+    return {**found, "diverged": made.diverged.reshape(shape)}

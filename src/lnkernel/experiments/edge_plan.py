@@ -29,11 +29,11 @@ class EdgePlan:
 
     seeds: list[int]
     data: tuple[str, ...] = ("digits", "CIFAR-10")
-    points: int = 300
+    points: int = 200
     width: int = 100
     fractions: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 4.0)
-    steps: int = 4000
-    measurements: int = 150
+    steps: int = 600
+    measurements: int = 60
     levels: tuple[float, ...] = (0.1, 0.05, 0.02, 0.01)
     linear_rates: tuple[float, ...] = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07)
     linear_steps: int = 4000

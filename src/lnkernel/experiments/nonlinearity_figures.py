@@ -73,7 +73,7 @@ def _draw_fold(ax: Any, net: LNNet) -> None:
     told = [lssr(h[XOR_LABELS == 0], h[XOR_LABELS == 1]) for h in (XOR, hidden)]
     ax.set(aspect="equal", xlim=(-1.3, 1.3), ylim=(-0.4, 1.3), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    ax.set_title(f"before (□) and behind LayerNorm (○)\nLSSR {told[0]:.2g} → {told[1]:.1g}")
+    ax.set_title(f"before (□), behind it (○):\nLSSR {told[0]:.2g} → {told[1]:.1g}")
 
 
 def _scatter(ax: Any, points: np.ndarray, labels: np.ndarray, marker: str = "o") -> None:
@@ -106,17 +106,10 @@ def draw_accuracy(
                 row[2].plot(plan.noises, one["accuracy"].mean(1), ".-", color=colour, label=label)
             row[2].set(title=f"{name}: infinite width", xlabel="noise/mean Θ(x, x)", xscale="log")
             for ax in row:
-                ax.axhline(bound, color=GREY, ls="--", lw=0.8)
+                ax.axhline(bound, color=GREY, ls="--", lw=0.8, label="linear bound")
                 ax.set_ylim(0, 1.03)
-        axes[0, 0].annotate(
-            "linear bound",
-            (plan.depths[0], bound),
-            (0, -9),
-            textcoords="offset points",
-            color=GREY,
-            fontsize=6,
-        )
-        figure.legend(*axes[0, 2].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        handles, labels = axes[0, 2].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure_path(folder, "accuracy")
 
 

@@ -81,6 +81,6 @@ def _setting(
     )
     if plan.all_rows:
         report.paragraph(
-            "Those of all rows are trained on all training rows, equal ones merged, with the noise that was chosen "
+            "Those of all rows are trained on all training rows, equal ones included, with the noise that was chosen "
             "for the fewer ones; it is the exact posterior, by half of the Gram matrix where the whole has no room."
         )

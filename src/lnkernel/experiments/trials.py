@@ -77,7 +77,7 @@ class Trials:
         settings = {"norm": variant.norm, "rows": "all", "noise": noises}
         made = self._each(f"infinite-all-{variant.name}", settings, make)
         rows = sorted({int(one["rows"]) for one in made})
-        note = f"all training rows ({' or '.join(map(str, rows))} different ones), the same noise"
+        note = f"all {' or '.join(map(str, rows))} training rows, the same noise"
         label = f"infinite width, {variant.label}, all rows"
         return self._result(label, variant.colour, made, None, note)
 

@@ -12,15 +12,17 @@ from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Serial
+from lnkernel.arch import Node, Serial
+from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_array, positive_integer
+from lnkernel.check import as_array, as_shape, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
+from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on
 from lnkernel.tangents.structure import register_sequence
-from lnkernel.types import Points
+from lnkernel.types import Inputs
 
 PARAMETERIZATIONS = ("ntk", "standard")
 DTYPES = ("float32", "float64")
@@ -29,15 +31,23 @@ DTYPES = ("float32", "float64")
 class Network(nnx.Sequential):
     """The finite twin of an architecture, as `network` builds it: (n, in_dim) to (n, outputs)."""
 
-    def __init__(self, layers: list[Layer], in_dim: int, dtype: DTypeLike):
+    def __init__(self, layers: list[Layer], in_dim: int | tuple[int, ...], dtype: DTypeLike):
         super().__init__(*layers)
         self.in_dim, self.dtype = in_dim, dtype
 
-    def __call__(self, x: Points) -> Float[jax.Array, "n k"]:  # type: ignore[override]  # one argument only
+    def __call__(self, x: Inputs) -> Float[jax.Array, "n k"]:  # type: ignore[override]  # one argument only
         if self.dtype == jnp.float64 and not x64_is_on():
             raise NetworkPrecisionError()
         given = as_array("x", x)
-        if given.ndim != 2 or given.shape[1] != self.in_dim:
+        if isinstance(self.in_dim, tuple):
+            if given.shape[1:] != self.in_dim:
+                raise InputError(
+                    "x",
+                    f"an array of shape (n, {', '.join(map(str, self.in_dim))}), as the network was built for",
+                    f"shape {given.shape}",
+                    "For one input write x[None]; for other images build the network with in_dim=x.shape[1:]",
+                )
+        elif given.ndim != 2 or given.shape[1] != self.in_dim:
             raise InputError(
                 "x",
                 f"a 2-D array of shape (points, {self.in_dim}), as the network was built for",
@@ -57,7 +67,7 @@ register_sequence(Network)
 
 def network(
     arch: Architecture,
-    in_dim: int,
+    in_dim: int | tuple[int, ...],
     width: int | None = None,
     *,
     rngs: nnx.Rngs | int | jax.Array,
@@ -68,8 +78,8 @@ def network(
 
     Args:
         arch: the architecture, or its text.
-        in_dim: dimension of the inputs.
-        width: the width of every hidden Dense; by default their own. `arch` says how many outputs there are.
+        in_dim: dimension of the inputs; of images and sequences the shape of one, e.g. `(32, 32, 3)`.
+        width: the width of every hidden Dense and Conv; by default their own. `arch` says how many outputs there are.
         rngs: the source of the initial parameters, an `nnx.Rngs`, a seed or a key of `jax.random`.
         parameterization: "ntk" is $h = \frac{W_{std}}{\sqrt{n_{in}}}\, W a + b_{std}\, b$ with all
             of $W, b \sim N(0, 1)$ trained, whose tangent kernel tends to `ntk(arch)`. "standard" is
@@ -88,7 +98,7 @@ def network(
     ((3, 64), (64, 1))
     """
     given = check_network(as_architecture(arch))
-    positive_integer("in_dim", in_dim)
+    shape = _check_input_shape(given, in_dim)
     if width is not None:
         positive_integer("width", width)
     if parameterization not in PARAMETERIZATIONS:
@@ -99,7 +109,8 @@ def network(
             'Use "ntk" to compare with the kernels, "standard" to train as is usual',
         )
     settings = TwinSettings(
-        n_in=int(in_dim),
+        n_in=shape[-1],
+        positions=shape[:-1],
         width=None if width is None else int(width),
         output=True,
         parameterization=parameterization,
@@ -107,7 +118,23 @@ def network(
         rngs=as_rngs(rngs),
     )
     layers, _ = serial_twins(given if isinstance(given, Serial) else Serial((given,)), settings)
-    return Network(layers, settings.n_in, settings.dtype)
+    return Network(layers, shape if len(shape) > 1 else shape[0], settings.dtype)
+
+
+def _check_input_shape(arch: Node, in_dim: Any) -> tuple[int, ...]:
+    """The shape of one input: of flat ones the dimension alone."""
+    if not acts_on_positions(arch):
+        return (positive_integer("in_dim", in_dim),)
+    axes = position_axes(arch)
+    shape = as_shape("in_dim", in_dim)
+    if not (2 <= len(shape) <= 4 if axes is None else len(shape) == axes + 1) or min(shape) < 1:
+        raise InputError(
+            "in_dim",
+            "the shape of one input, positions and channels, because the network acts on positions",
+            repr(in_dim),
+            "Write e.g. in_dim=(32, 32, 3), or in_dim=x.shape[1:]",
+        )
+    return shape
 
 
 def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:

@@ -178,7 +178,7 @@ class ExactNorm(nnx.Module):
         out = self.norm(jnp.where(nothing, signs, groups * factor).reshape(u.shape))
         bias = getattr(self.norm, "bias", None)
         nowhere = jnp.zeros((), u.dtype) if bias is None else bias[...]
-        undefined = jnp.repeat(nothing[..., 0], self.group_size, axis=1)
+        undefined = jnp.repeat(nothing[..., 0], self.group_size, axis=1).reshape(u.shape)
         return jnp.where(undefined, nowhere, out)
 
 

@@ -34,6 +34,7 @@ from lnkernel.arch import (
     Smooth,
     Step,
 )
+from lnkernel.arch.shapes import shape_behind
 from lnkernel.check import known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite import modules
@@ -52,7 +53,8 @@ class TwinSettings:
     parameterization: str
     dtype: DTypeLike
     rngs: nnx.Rngs
-    here: str = ""  # the position, for messages
+    here: str = ""  # the position in the network, for messages
+    positions: tuple[int, ...] = ()  # the shape of the image or sequence before it
 
 
 @singledispatch
@@ -69,7 +71,7 @@ def twin(layer: Node, settings: TwinSettings) -> tuple[Layer, int]:
 @twin.register
 def _(layer: Dense, settings: TwinSettings) -> tuple[Layer, int]:
     width = layer.width if settings.output or settings.width is None else settings.width
-    W_std, b_std = _number(layer.W_std), _number(layer.b_std)
+    W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
     use_bias = not known_zero(b_std)
     if settings.parameterization == "ntk":
         return modules.NTKLinear(
@@ -110,20 +112,20 @@ def _(layer: Identity, settings: TwinSettings) -> tuple[Layer, int]:
 
 @twin.register
 def _(layer: LeakyRelu, settings: TwinSettings) -> tuple[Layer, int]:
-    return modules.LeakyReluActivation(_number(layer.slope)), settings.n_in
+    return modules.LeakyReluActivation(plain_number(layer.slope)), settings.n_in
 
 
 @twin.register(RectifiedPower)
 @twin.register(Homogeneous)
 def _(layer: RectifiedPower | Homogeneous, settings: TwinSettings) -> tuple[Layer, int]:
-    a, b = _number(layer.a), _number(layer.b)
+    a, b = plain_number(layer.a), plain_number(layer.b)
     return modules.HomogeneousActivation(layer.degree, a, b), settings.n_in
 
 
 @twin.register(Smooth)
 @twin.register(Piecewise)
 def _(layer: Smooth | Piecewise, settings: TwinSettings) -> tuple[Layer, int]:
-    return modules.SmoothActivation(jax.tree.map(_number, layer)), settings.n_in
+    return modules.SmoothActivation(jax.tree.map(plain_number, layer)), settings.n_in
 
 
 @twin.register
@@ -138,7 +140,7 @@ def _(layer: Step, settings: TwinSettings) -> tuple[Layer, int]:
 
 @twin.register
 def _(layer: Polynomial, settings: TwinSettings) -> tuple[Layer, int]:
-    return modules.PolynomialActivation(tuple(map(_number, layer.coefficients))), settings.n_in
+    return modules.PolynomialActivation(tuple(map(plain_number, layer.coefficients))), settings.n_in
 
 
 @twin.register
@@ -156,8 +158,15 @@ def _(layer: LayerNorm, settings: TwinSettings) -> tuple[Layer, int]:
             "Choose a width of at least 3 (with 2 only a sign is left); for points on a line put a "
             "Dense before it",
         )
-    norm = nnx.LayerNorm(settings.n_in, use_bias=layer.bias, **_norm_arguments(layer, settings))
-    return _exact(norm, layer.eps, settings.n_in, centred=True), settings.n_in
+    over: dict[str, Any] = {}
+    together = settings.n_in
+    if layer.axes == "all" and settings.positions:
+        over = {"reduction_axes": tuple(range(1, len(settings.positions) + 2)), "feature_axes": -1}
+        together *= math.prod(settings.positions)
+    norm = nnx.LayerNorm(
+        settings.n_in, use_bias=layer.bias, **over, **_norm_arguments(layer, settings)
+    )
+    return _exact(norm, layer.eps, together, centred=True), settings.n_in
 
 
 @twin.register
@@ -222,11 +231,13 @@ def serial_twins(arch: Serial, settings: TwinSettings) -> tuple[list[Layer], int
         outputs.append(last)
         last = last and keeps_width(layer)
     made: list[Layer] = []
-    width = settings.n_in
+    width, positions = settings.n_in, settings.positions
     prefix = f"{settings.here}, " if settings.here else ""
     for place, (layer, output) in enumerate(zip(arch.layers, reversed(outputs), strict=True)):
-        here = replace(settings, n_in=width, output=output, here=f"{prefix}layer {place}")
+        name = f"{prefix}layer {place}"
+        here = replace(settings, n_in=width, output=output, here=name, positions=positions)
         one, width = twin(layer, here)
+        positions = shape_behind(layer, positions) if positions else ()
         made.append(one)
     return made, width
 
@@ -260,7 +271,7 @@ def _norm_arguments(
 ) -> dict[str, Any]:
     """Flax's fast variance, E u² - (E u)², loses all digits where the mean is large."""
     return {
-        "epsilon": _number(layer.eps),
+        "epsilon": plain_number(layer.eps),
         "use_scale": layer.scale,
         "use_fast_variance": False,
         "dtype": settings.dtype,
@@ -271,12 +282,12 @@ def _norm_arguments(
 
 def _exact(norm: Any, eps: Any, group_size: int, *, centred: bool) -> Layer:
     """Flax's own norm where epsilon is positive: there the two mean the same."""
-    if known_zero(_number(eps)):
+    if known_zero(plain_number(eps)):
         return modules.ExactNorm(norm, group_size, centred=centred)
     layer: Layer = norm
     return layer
 
 
-def _number(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
     """A hyperparameter as a plain number, unless JAX is differentiating with respect to it."""
     return value if is_traced(value) else float(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import scipy
@@ -57,7 +58,13 @@ def singular(gram: np.ndarray, x: np.ndarray) -> SingularGramError:
     )
 
 
-def singular_rows(rows: GramRows) -> SingularGramError:
+class Factorise(Protocol):
+    """How a matrix without room for a square array is factorised: the factor of A + shift I, or None."""
+
+    def __call__(self, rows: GramRows, shift: float = 0.0) -> Factor | None: ...
+
+
+def singular_rows(rows: GramRows, factorise: Factorise = packed_cholesky) -> SingularGramError:
     """The same for a matrix that is too large for a square array: it is computed and factorised again, with as much
     added to its diagonal as it takes, and Lanczos' method finds the eigenvalue."""
     n = len(rows.x)
@@ -71,7 +78,7 @@ def singular_rows(rows: GramRows) -> SingularGramError:
     work = unit if scaled else rows
     limit = (n * EPS + KERNEL_ERROR) * (n if scaled else float(diagonal.sum()))
     shift = limit
-    while (factor := packed_cholesky(work, shift)) is None:
+    while (factor := factorise(work, shift=shift)) is None:
         shift *= 10
     value = by_lanczos(factor, 0.0).value - shift
     alike = _most_alike_rows(unit)
@@ -112,6 +119,7 @@ def nearest(x: np.ndarray) -> tuple[int, int, float] | None:
     """The two inputs i < j next to each other, and their distance."""
     if len(x) < 2:
         return None
+    x = x.reshape(len(x), -1)  # of images all numbers
     power = int(np.frexp(np.abs(x).max())[1])
     plain = np.ldexp(x, -power)  # no square overflows, and no digit is lost
     # Two neighbours of itself, because the first is the point or its equal. In hundreds of

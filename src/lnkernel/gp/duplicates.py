@@ -27,7 +27,8 @@ def refuse_duplicates(data: Data, noise: Variance = 0.0) -> None:
     exact = np.broadcast_to(np.equal(noise, 0), len(data.x))
     if not exact.any():
         return
-    groups = ([i for i in group if exact[i]] for group in groups_of_equals(data.x))
+    rows = data.x.reshape(len(data.x), -1)
+    groups = ([i for i in group if exact[i]] for group in groups_of_equals(rows))
     repeated = [group for group in groups if len(group) > 1]
     if repeated:
         agree = [bool((data.y[group] == data.y[group[0]]).all()) for group in repeated]

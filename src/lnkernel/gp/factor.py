@@ -25,6 +25,16 @@ class Factor(ABC):
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b, for b of shape (n, k)."""
 
+    def quadratic(self, b: np.ndarray) -> np.ndarray:
+        """The diagonal of bᵀ A⁻¹ b, (k,)."""
+        half = self.half_solve(b)
+        return np.asarray(np.einsum("im,im->m", half, half))
+
+    def inner(self, b: np.ndarray) -> np.ndarray:
+        """bᵀ A⁻¹ b, (k, k)."""
+        half = self.half_solve(b)
+        return np.asarray(half.T @ half)
+
     @abstractmethod
     def solve_roughly(self, b: np.ndarray) -> np.ndarray:
         """A⁻¹ b, for b of shape (n, k), without refinement."""

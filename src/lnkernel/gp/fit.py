@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data, as_data, as_inputs
-from lnkernel.errors import HalfMatrixError
+from lnkernel.arch.facts import acts_on_positions
+from lnkernel.check import Data, as_data, as_inputs, shape_of_one
+from lnkernel.errors import HalfMatrixError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
-from lnkernel.gp.diagnosis import is_resolved, singular, singular_rows
+from lnkernel.gp.conjugate_gradients import Solution
+from lnkernel.gp.diagnosis import Factorise, is_resolved, singular, singular_rows
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.filters import Filter, symmetric_root
+from lnkernel.gp.floor import eigenvalue_floor
+from lnkernel.gp.iterative import Iterative, iterative
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
 from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
 from lnkernel.gp.predictor import Predictor
+from lnkernel.gp.sharded_cholesky import ShardedCholesky, sharded_cholesky
 from lnkernel.gp.spectrum import Eigen, eigen
+from lnkernel.gram.hosts import demand_same, spans_processes
 from lnkernel.gram.kernel import Kernel
 from lnkernel.gram.memory import demand_memory
+from lnkernel.gram.sharded import Layout, as_sharding
 from lnkernel.types import MorePoints, Noise, Points, Targets
 
 _ENTRIES = 2**24  # of a kernel matrix (128 MB), computed at a time for predictions
@@ -40,6 +48,7 @@ class Fit(Predictor):
     data: Data
     noise: Variance
     solver: Factor | SinglePrecision  # of A
+    iterated: Solution | None = None  # A⁻¹ y, where it was found by iteration
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -53,11 +62,11 @@ class Fit(Predictor):
     @cached_property
     def coefficients(self) -> np.ndarray:
         """A⁻¹ y, (n, k)."""
-        return self.solver.solve(self.data.y)
+        return self.solver.solve(self.data.y) if self.iterated is None else self.iterated.solution
 
     def inputs(self, x: MorePoints) -> np.ndarray:
         """Points to predict at, checked."""
-        return as_inputs(x, self.data.x.shape[1])
+        return as_inputs(x, shape_of_one(self.data.x))
 
     def shape_of_inputs(self) -> tuple[int, ...]:
         return self.data.x.shape
@@ -83,6 +92,19 @@ class Fit(Predictor):
         """φ(A) b."""
         return self.eigen.apply(lambda values: np.asarray(chosen(values)), b)
 
+    @cached_property
+    def residual(self) -> np.ndarray:
+        """y - A a with the coefficients a, (n, k)."""
+        if self.iterated is not None:
+            return self.iterated.residual
+        return self.data.y - self.factor.times(self.coefficients)
+
+    def misfit_bounds(self) -> tuple[float, float]:
+        """Numbers that yᵀ A⁻¹ y, summed over the outputs, lies between: it is aᵀy + aᵀr + rᵀA⁻¹r."""
+        a, r = self.coefficients, self.residual
+        lower = float((a * (self.data.y + r)).sum())
+        return lower, lower + float(np.square(r).sum()) / float(np.min(self.noise))
+
     def misfit(self) -> float:
         """yᵀ A⁻¹ y, summed over the outputs."""
         return float(np.einsum("ik,ik->", self.data.y, self.coefficients))
@@ -96,10 +118,22 @@ class Fit(Predictor):
 
     @cached_property
     def eigen(self) -> Eigen:
+        if isinstance(self.factor, ShardedCholesky | Iterative):
+            raise SpreadMatrixError(len(self.data.x))
         demand_memory(len(self.data.x), 4, "Training in time, by the eigenvectors")
         if not isinstance(self.factor, Cholesky):
             raise HalfMatrixError(len(self.data.x))
         return eigen(self.factor)
+
+    @cached_property
+    def eigenvalue_floor(self) -> float:
+        """A lower bound of the smallest eigenvalue of A."""
+        factor = self.factor
+        if isinstance(factor, Iterative):
+            return factor.least_noise
+        rows = GramRows(self.kernel, self.data.x, self.noise)
+        again = factor.again if isinstance(factor, ShardedCholesky) else packed_cholesky
+        return eigenvalue_floor(factor, rows, again)
 
     def blocks(self, x: np.ndarray) -> Iterator[np.ndarray]:
         """Rows of x, so few that their kernel with all training inputs fits into memory."""
@@ -116,8 +150,7 @@ class Fit(Predictor):
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
 
         def explained(rows: np.ndarray) -> np.ndarray:
-            half = self.factor.half_solve(matrix(self.kernel, self.data.x, rows))
-            return np.einsum("im,im->m", half, half)
+            return self.factor.quadratic(matrix(self.kernel, self.data.x, rows))
 
         known = np.concatenate([explained(rows) for rows in self.blocks(x)])
         return _not_negative(diagonal(self.kernel, x) - known)
@@ -125,8 +158,7 @@ class Fit(Predictor):
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m, m)."""
         self._demand_covariance(x, matrices=2)
-        half = self.factor.half_solve(matrix(self.kernel, self.data.x, x))
-        return matrix(self.kernel, x) - half.T @ half
+        return matrix(self.kernel, x) - self.factor.inner(matrix(self.kernel, self.data.x, x))
 
     def covariance_root(self, x: np.ndarray) -> np.ndarray:
         """The symmetric square root of `covariance`."""
@@ -167,19 +199,40 @@ class Fit(Predictor):
 
 
 def fit(
-    arch: Node, which: str, X: Points, y: Targets, noise: Noise, mean_first: bool = False
+    arch: Node,
+    which: str,
+    X: Points,
+    y: Targets,
+    noise: Noise,
+    mean_first: bool = False,
+    sharding: Layout | None = None,
+    tolerance: float | None = None,
+    rank: int | None = None,
+    tiles: str | Path | None = None,
 ) -> Fit:
-    """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room.
+    """Check the data, make the Gram matrix and factorise it in place; only half of it, where the whole has no room,
+    or over many devices. With a tolerance nothing is factorised: the mean is found by iteration.
 
     With `mean_first` in single precision, where that will do for the mean, and then in float64
     as soon as more is asked for.
     """
     kernel = Kernel(arch, (which,))
-    data = as_data(X, y)
+    data = as_data(X, y, acts_on_positions(arch))
     variance = as_variance(noise, len(data.x))
     refuse_duplicates(data, variance)
+    rows = GramRows(kernel, data.x, variance)
+    if sharding is not None and spans_processes(as_sharding(sharding)):
+        demand_same("the data", [repr(arch), which, data.x, data.y, variance])
+    if tolerance is not None:
+        solver = iterative(rows, tolerance, rank, sharding, tiles)
+        return Fit(arch, which, data, variance, solver, solver.solve_to(data.y))
+    if sharding is not None:
+        spread = partial(sharded_cholesky, sharding=sharding, folder=tiles)
+        made = Fit(arch, which, data, variance, _factorise_half(rows, spread))
+        _ = made.coefficients  # now: no program inside another one can compute over these devices
+        return made
     if is_needed(len(data.x)):
-        return Fit(arch, which, data, variance, _factorise_half(GramRows(kernel, data.x, variance)))
+        return Fit(arch, which, data, variance, _factorise_half(rows, packed_cholesky))
     gram = matrix(kernel, data.x)
     if np.any(variance):
         gram.flat[:: len(gram) + 1] += variance
@@ -194,11 +247,11 @@ def fit(
     return Fit(arch, which, data, variance, factor)
 
 
-def _factorise_half(rows: GramRows) -> Factor:
-    factor = packed_cholesky(rows)
+def _factorise_half(rows: GramRows, factorise: Factorise) -> Factor:
+    factor = factorise(rows)
     if factor is None or not is_resolved(factor):
         del factor  # its memory is needed
-        raise singular_rows(rows)
+        raise singular_rows(rows, factorise)
     return factor
 
 

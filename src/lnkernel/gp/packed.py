@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from lnkernel.errors import NotEnoughMemoryError, TooManyPointsError
+from lnkernel.gp import rectangular_packed
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.noise import Variance
 from lnkernel.gp.rectangular_packed import MOST, diagonal_of, make_array, write_rows
@@ -23,7 +24,7 @@ from lnkernel.gram import memory
 from lnkernel.gram.kernel import Kernel
 from lnkernel.progress import Bar
 
-ENTRIES = 2**25  # of A, computed at a time (256 MB)
+ENTRIES = 2**24  # of A, computed at a time (128 MB)
 ROOM = 4  # square matrices, for which there has to be memory if one is made
 
 
@@ -138,6 +139,5 @@ def packed_cholesky(rows: GramRows, shift: float = 0.0) -> PackedCholesky | None
         write_rows(packed, start, some)
     if not (diagonal > 0).all():
         return None
-    numbers = packed.reshape(-1, order="F")
-    _, failed = scipy.linalg.lapack.dpftrf(n, numbers, uplo="L", overwrite_a=1)
-    return None if failed else PackedCholesky(packed, rows, diagonal + shift)
+    done = rectangular_packed.factorise_in_place(packed)
+    return PackedCholesky(packed, rows, diagonal + shift) if done else None

@@ -9,6 +9,7 @@ Langou 2010).
 from __future__ import annotations
 
 import numpy as np
+import scipy  # its parts load at their first use, so that `import lnkernel` stays quick
 
 MOST = 46_340  # points: n (n + 1) is a 32-bit integer for LAPACK, as SciPy ships it
 
@@ -35,6 +36,14 @@ def write_rows(packed: np.ndarray, start: int, rows: np.ndarray) -> None:
         if max(k, start) < ends:
             place = row - k + 1 - shift
             packed[max(k, start) - k : ends - k, place] = rows[i, max(k, start) : ends]
+
+
+def factorise_in_place(packed: np.ndarray) -> bool:
+    """Write the Cholesky factor over the matrix; False where there is none."""
+    n, _, _ = dimensions(packed)
+    numbers = packed.reshape(-1, order="F")  # a view
+    _, failed = scipy.linalg.lapack.dpftrf(n, numbers, uplo="L", overwrite_a=1)
+    return not failed
 
 
 def diagonal_of(packed: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
 from lnkernel.check import Data, as_traced_inputs, as_traced_points
-from lnkernel.errors import HalfMatrixError, InputError
+from lnkernel.errors import HalfMatrixError, InputError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.diagnosis import is_resolved
 from lnkernel.gp.filters import Filter, Root, matrix_function
@@ -52,9 +52,14 @@ class TracedFit(Predictor):
     @property
     def square(self) -> Array:
         """The same; half of a matrix is refused."""
+        self._demand_stored()
         if np.shape(self.both) != (len(self.x), len(self.x)):
             raise HalfMatrixError(len(self.x))
         return self.both
+
+    def _demand_stored(self) -> None:
+        if np.shape(self.both) == (0, 0):
+            raise SpreadMatrixError(len(self.x))
 
     @property
     def diagonal(self) -> Array:
@@ -172,6 +177,7 @@ class TracedFit(Predictor):
                 f"a stack of them, with inputs of shape {np.shape(self.x)}",
                 "Ask each by jax.vmap, e.g. jax.vmap(lambda post: post.mean(x))(stack)",
             )
+        self._demand_stored()
         arch = jax.tree.map(float, self.arch)
         data = Data(np.array(self.x), np.array(self.y), self.one_output)
         noise = float(self.noise) if np.ndim(self.noise) == 0 else np.array(self.noise)

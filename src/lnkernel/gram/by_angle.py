@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from lnkernel.arch import Serial
-from lnkernel.arch.facts import needs_sharp_lengths
+from lnkernel.arch.facts import needs_difference, needs_sharp_lengths
 from lnkernel.evaluate.float64.angle_function import with_angle_function
 from lnkernel.gram.program import Dissected, Program, network_of
 from lnkernel.gram.structure import Structure, dissect
@@ -42,7 +42,10 @@ def _dissect(key: _Key) -> Dissected | None:
     if arch is None:
         return None
     structure, varying = dissect(arch)
-    # behind a norm the digits of the lengths before it no longer matter
-    sharp = needs_sharp_lengths(Serial(arch.layers[:-1]))
-    needs = key.program.needs._replace(loop=False, sharp_lengths=sharp)
+    # Behind a norm lengths no longer matter; nor does an error of the angle that is no larger than a rounding error,
+    # since the function is smooth in it.
+    before = Serial(arch.layers[:-1])
+    needs = key.program.needs._replace(
+        loop=False, sharp_lengths=needs_sharp_lengths(before), difference=needs_difference(before)
+    )
     return Dissected(structure, np.asarray(varying), needs)

@@ -18,7 +18,9 @@ from lnkernel.types import Array
 
 MOST = 10_000  # pairs
 MOST_CHEAP = 100_000  # pairs of networks without series, which take a few 100 ns each
-MOST_DELICATE = 4096  # pairs of a larger matrix, whose other pairs are compiled
+# Pairs of a larger matrix, whose other pairs are compiled: NumPy takes from 1 to 25 microseconds for each, XLA up to a
+# minute for the careful rules of closed forms. On a line most pairs are delicate to a smooth activation.
+MOST_DELICATE = 1 << 18
 MOST_CAREFUL = 1 << 20  # coordinates that are compared at a time, with all care
 
 Out = tuple[Array, ...]

@@ -11,15 +11,22 @@ import numpy as np
 from jaxtyping import Float64
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import centres_input, demand_ntk
+from lnkernel.arch.facts import acts_on_positions, centres_input, demand_ntk, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.calculus.state import Kernels
-from lnkernel.check import as_points, as_traced_points, check_centred, check_dimensions
+from lnkernel.check import (
+    as_images,
+    as_points,
+    as_traced_images,
+    as_traced_points,
+    check_centred,
+    check_dimensions,
+)
 from lnkernel.errors import KernelOverflowError
 from lnkernel.evaluate.float64.expansion import expand, fixes_lengths, has_series
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
-from lnkernel.gram import eager, tiled, traced
+from lnkernel.gram import eager, images, tiled, traced
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
@@ -53,18 +60,18 @@ class _OfPoints:
         """The matrices of all pairs, (n, m), one for each kernel."""
         if is_traced(self.arch, x, x2) or inside_jit():
             demand_x64()
-            points = as_traced_points("x", x)
-            points2 = points if x2 is None else as_traced_points("x2", x2)
+            points = self._traced_points("x", x)
+            points2 = points if x2 is None else self._traced_points("x2", x2)
             self._check(points, points2)
-            return traced.matrix(self.arch, points, points2, self.which)
+            way = images.traced_matrix if self._of_positions else traced.matrix
+            return way(self.arch, points, points2, self.which)
         with jax.enable_x64(True):
-            points = as_points("x", x)
-            points2 = points if x2 is None or x2 is x else as_points("x2", x2)
+            points = self._points("x", x)
+            points2 = points if x2 is None or x2 is x else self._points("x2", x2)
             self._check(points, points2)
             self._demand_memory(len(points), None if points2 is points else len(points2))
             program = self._program(points, points2, self._has_series)
-            size = len(points) * len(points2)
-            way = eager if eager.suits(program, size, self._has_series) else tiled
+            way = self._way(program, len(points) * len(points2))
             if points2 is points:
                 out, ends = way.symmetric(program, points)
                 _check_range("x", points, ends)
@@ -80,8 +87,8 @@ class _OfPoints:
         """The matrices of all pairs, laid out over devices."""
         demand_plain_numbers("a kernel with sharding=...", self.arch, x, x2)
         with jax.enable_x64(True):
-            points = np.asarray(as_points("x", x))
-            points2 = None if x2 is None or x2 is x else np.asarray(as_points("x2", x2))
+            points = np.asarray(self._points("x", x))
+            points2 = None if x2 is None or x2 is x else np.asarray(self._points("x2", x2))
             self._check(points, points if points2 is None else points2)
             for name, side in (("x", points), ("x2", points2)):
                 if side is not None:
@@ -109,8 +116,8 @@ class _OfPoints:
         """
         demand_plain_numbers("error_estimate", self.arch, x, x2)
         with jax.enable_x64(True):
-            points = as_points("x", x)
-            points2 = points if x2 is None else as_points("x2", x2)
+            points = self._points("x", x)
+            points2 = points if x2 is None else self._points("x2", x2)
             self._check(points, points2)
             return error_estimate(self.arch, self.which, points, points2)
 
@@ -118,26 +125,51 @@ class _OfPoints:
         """The kernels of every point with itself, (n,), one for each kernel."""
         if is_traced(self.arch, x) or inside_jit():
             demand_x64()
-            points = as_traced_points("x", x)
+            points = self._traced_points("x", x)
             self._check(points, points)
-            return traced.diagonal(self.arch, points, self.which)
+            way = images.traced_diagonal if self._of_positions else traced.diagonal
+            return way(self.arch, points, self.which)
         with jax.enable_x64(True):
-            points = as_points("x", x)
+            points = self._points("x", x)
             self._check(points, points)
             needs_terms = self._has_series and not self._knows_diagonal
             program = self._program(points, points, needs_terms)
-            out = eager.diagonal(program, points)
+            out = (images if self._of_positions else eager).diagonal(program, points)
             _check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
 
     def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
         dissected = self._parts
-        if needs_terms and self._fixes_lengths:
+        if needs_terms and self._fixes_lengths and not self._of_positions:
             dissected = self._parts_for_all
         elif needs_terms:
             dissected = dissect_numbers(expand(self.arch, *inputs))
         return program_for(dissected, self.which, *inputs)
+
+    def _way(self, program: Program, pairs: int) -> Any:
+        """How so many pairs are computed."""
+        if self._of_positions:
+            return images
+        return eager if eager.suits(program, pairs, self._has_series) else tiled
+
+    @cached_property
+    def _of_positions(self) -> bool:
+        return acts_on_positions(self.arch)
+
+    @cached_property
+    def _axes(self) -> int | None:
+        return position_axes(self.arch)
+
+    def _points(self, name: str, x: Any) -> Array:
+        """Concrete inputs, as the network takes them."""
+        return as_images(name, x, self._axes) if self._of_positions else as_points(name, x)
+
+    def _traced_points(self, name: str, x: Any) -> Array:
+        """Inputs inside of a transformation."""
+        if self._of_positions:
+            return as_traced_images(name, x, self._axes)
+        return as_traced_points(name, x)
 
     @cached_property
     def _parts(self) -> Dissected:

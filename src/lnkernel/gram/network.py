@@ -7,6 +7,8 @@ from typing import NamedTuple
 from lnkernel.arch import Node
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import (
+    acts_on_positions,
+    mixes_positions,
     needs_compiler,
     needs_difference,
     needs_range,
@@ -30,6 +32,8 @@ class Needs(NamedTuple):
     centred_input: bool
     compiler: bool  # even for few pairs
     loop: bool  # over equal blocks
+    positions: bool  # of images or sequences
+    all_pairs: bool  # of positions; else equal ones will do
 
 
 class Network(NamedTuple):
@@ -55,6 +59,8 @@ def needs_of(arch: Node) -> Needs:
         centred_input=reads_centred_input(arch),
         compiler=needs_compiler(arch),
         loop=has_loop(arch),
+        positions=acts_on_positions(arch),
+        all_pairs=mixes_positions(arch),
     )
 
 

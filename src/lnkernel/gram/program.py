@@ -39,8 +39,8 @@ def dissect_numbers(arch: Node) -> Dissected:
 
 
 def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) -> Program:
-    """The program for these inputs (n, d), which may hold zero vectors or not."""
-    all_live = all(bool((np.asarray(x) != 0).any(axis=1).all()) for x in inputs)
+    """The program for these inputs (n, ..., d), which may hold zero vectors or not."""
+    all_live = all(bool((np.asarray(x) != 0).any(axis=-1).all()) for x in inputs)
     return Program(dissected.structure, dissected.varying, which, all_live, dissected.needs)
 
 

@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -50,33 +49,46 @@ class Tiling(NamedTuple):
 # Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
 SMALL = Tiling(112, 20)
-CHEAP = Tiling(112, 86)  # where a pair costs so little that to start a batch counts
+CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
+MANY_LEFT = 3  # batches, during which other work can be done
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
+DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
 MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
-# Kept: threads start once, not with every matrix. XLA has threads of its own; so few keep memory and cores busy.
-THREADS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "lnkernel")
+PAGE = 512  # numbers
+MOST_TOUCHED = 1 << 23  # numbers; more pages take longer than it takes to prepare the points
+
+
+def _cores() -> int:
+    """The cores that this process may use, which a scheduler may have chosen among all."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+# Kept: threads start once, not with every matrix. One computes a batch, by XLA's threads on all cores, while others
+# copy what is there; with one for each core the copying, which is bound by memory, never waits for a thread.
+THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n, quick = len(x), by_angle(program)
     size, batch = _tiling(x, quick is not program)
+    out = tuple(_matrix(n, n) for _ in program.which)
     one = prepare(quick, x, size)
-    out = tuple(np.empty((n, n)) for _ in program.which)
 
-    def write(run: Run) -> list[Pairs]:
-        delicate = _delicate_pairs(run, one_half=True)
-        i, j = run.corner
-        for matrix, tiles in zip(out, run.tiles, strict=True):
-            _paste(matrix, i, j, tiles)
-            _paste(matrix.T, i, j, tiles)
+    def write(tile: Tile) -> Pairs | None:
+        (i, j), delicate = tile.corner, _delicate_pairs(tile, one_half=True)
+        for matrix, values in zip(out, tile.values, strict=True):
+            inside = values[: n - i, : n - j]
             if i == j:  # both halves of this tile were computed
-                tile = tiles[0, : n - i, : n - i]
-                corner = np.add(tile, tile.T, out=matrix[i : i + size, i : i + size])
+                corner = np.add(inside, inside.T, out=matrix[i : i + size, i : i + size])
                 corner *= 0.5
+            else:
+                matrix[i : i + size, j : j + size] = inside
+                matrix[j : j + size, i : i + size] = inside.T
         return delicate
 
     few = n * (n - 1) // 2 <= FEW
@@ -97,14 +109,14 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, quick = len(x), len(x2), by_angle(program)
     size, batch = _tiling(x, quick is not program)
+    out = tuple(_matrix(n, m) for _ in program.which)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
-    out = tuple(np.empty((n, m)) for _ in program.which)
 
-    def write(run: Run) -> list[Pairs]:
-        delicate = _delicate_pairs(run, one_half=False)
-        for matrix, tiles in zip(out, run.tiles, strict=True):
-            _paste(matrix, *run.corner, tiles)
-        return delicate
+    def write(tile: Tile) -> Pairs | None:
+        i, j = tile.corner
+        for matrix, values in zip(out, tile.values, strict=True):
+            matrix[i : i + size, j : j + size] = values[: n - i, : m - j]
+        return _delicate_pairs(tile, one_half=False)
 
     few = n * m <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
@@ -118,11 +130,19 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     return out, ends, ends2
 
 
-class Run(NamedTuple):
-    """Tiles that stand side by side. They may reach over the edge of the matrix."""
+def _matrix(n: int, m: int) -> np.ndarray:
+    """Room for a matrix. Its first pages are asked for at once, by a thread that has nothing else to do yet."""
+    matrix = np.empty((n, m))
+    first = matrix.reshape(-1)[:MOST_TOUCHED:PAGE]
+    THREADS.submit(first.fill, 0.0)
+    return matrix
 
-    corner: Corner  # of the first tile
-    tiles: list[np.ndarray]  # for each kernel (run, size, size), NaN for delicate pairs
+
+class Tile(NamedTuple):
+    """A tile, which may reach over the edge of the matrix."""
+
+    corner: Corner
+    values: tuple[np.ndarray, ...]  # for each kernel (size, size), NaN for delicate pairs
 
 
 class Tiles:
@@ -150,13 +170,17 @@ class Tiles:
             first = [self._start(some) for some in self.batches[:1]]
         self.started = first + [None] * (len(self.batches) - len(first))
 
-    def write(self, write: Callable[[Run], list[Pairs]]) -> Iterator[list[Pairs]]:
-        """Lets `write` have all runs of tiles, from now on; and the delicate pairs that it finds in them."""
+    def write(self, write: Callable[[Tile], Pairs | None]) -> Iterator[list[Pairs]]:
+        """Lets `write` have all tiles, from now on; and the delicate pairs that it finds in them.
+
+        It does all with one tile before it turns to the next, since a tile fits into a core's cache.
+        """
 
         def finish(some: list[Corner], values: Out | None) -> list[Pairs]:
             with jax.enable_x64(True):  # each thread has settings of its own
                 arrays = [np.asarray(v) for v in (values or self._start(some))]
-            return [found for run in _runs(some, arrays) for found in write(run)]
+            tiles = map(Tile, some, zip(*arrays, strict=True))
+            return [pairs for pairs in map(write, tiles) if pairs is not None]
 
         parts = zip(self.batches, self.started, strict=True)
         return _collect([THREADS.submit(finish, *both) for both in parts])
@@ -170,13 +194,14 @@ class Tiles:
 
 def _collect(parts: list[Future[list[Pairs]]]) -> Iterator[list[Pairs]]:
     """What these give, in two pieces: the first that there is, to be worked on while the others are computed, and
-    the rest. Each piece takes the careful rules once, which for few pairs is all that counts."""
+    the rest. Each piece takes the careful rules once, which for few pairs is all that counts; and while Python works
+    on it, threads that copy have to wait, so that there is only one piece if there is little to compute."""
     found: list[Pairs] = []
     early = False
     try:
-        for part in parts:
+        for number, part in enumerate(parts, 1):
             found += part.result()
-            if found and not early:
+            if found and not early and len(parts) - number >= MANY_LEFT:
                 early = True
                 yield found
                 found = []
@@ -189,25 +214,6 @@ def _collect(parts: list[Future[list[Pairs]]]) -> Iterator[list[Pairs]]:
 def _at(blocks: pairs.Points | None, index: np.ndarray) -> pairs.Points | None:
     """The blocks with these numbers."""
     return jax.tree.map(lambda part: part[index], blocks)
-
-
-def _runs(corners: list[Corner], arrays: list[np.ndarray]) -> list[Run]:
-    """The tiles with these corners, by their rows."""
-    rows = [i for i, _ in corners]
-    starts = [0, *(np.flatnonzero(np.diff(rows)) + 1), len(rows)]
-    return [Run(corners[a], [array[a:b] for array in arrays]) for a, b in pairwise(starts)]
-
-
-def _paste(matrix: np.ndarray, i: int, j: int, tiles: np.ndarray) -> None:
-    """Writes a run of tiles, the first one at (i, j), and cuts off what reaches over the edge."""
-    size = tiles.shape[1]
-    rows = matrix[i : i + size]
-    whole = min(len(tiles), (rows.shape[1] - j) // size)
-    edge = j + whole * size
-    inside = rows[:, j:edge].reshape(len(rows), whole, size)
-    inside[:] = tiles[:whole, : len(rows)].transpose(1, 0, 2)
-    if whole < len(tiles):
-        rows[:, edge:] = tiles[whole, : len(rows), : rows.shape[1] - edge]
 
 
 @jax.jit
@@ -244,19 +250,16 @@ def _batch(
     return jax.vmap(tile)(first, second, cosines)
 
 
-def _delicate_pairs(run: Run, one_half: bool) -> list[Pairs]:
-    """Rows and columns of the delicate pairs; of a symmetric matrix only above its diagonal."""
-    (row, column), tiles = run.corner, run.tiles[0]
-    found = []
-    for number in np.flatnonzero(np.isnan(tiles.max(axis=(1, 2)))):
-        delicate, start = np.isnan(tiles[number]), column + int(number) * tiles.shape[2]
-        corner = one_half and start == row
-        if corner:
-            np.fill_diagonal(delicate, False)
-        if delicate.any():
-            a, b = np.nonzero(np.triu(delicate) if corner else delicate)
-            found.append((row + a, start + b))
-    return found
+def _delicate_pairs(tile: Tile, one_half: bool) -> Pairs | None:
+    """Rows and columns of the delicate pairs, if there are any; of a symmetric matrix only above its diagonal."""
+    (row, column), values = tile.corner, tile.values[0]
+    if not np.isnan(values.max()):
+        return None
+    delicate = np.isnan(values)
+    if one_half and row == column:
+        delicate = np.triu(delicate, 1)
+    a, b = np.nonzero(delicate)
+    return (row + a, column + b) if len(a) else None
 
 
 def _with_care(
@@ -279,15 +282,21 @@ def _with_care(
         yield rows, columns, [np.asarray(value) for value in values]
         return
     most = MOST_COORDINATES // points.raw.unit.shape[1]
-    allowed = [c for c in CHUNKS if c <= most] or CHUNKS[:1]
+    chunks = DEAR_CHUNKS if program.needs.compiler else CHUNKS
+    allowed = [c for c in chunks if c <= most] or chunks[:1]
     chunk = next((c for c in allowed if c >= len(rows)), allowed[-1])
     static = program.structure, program.needs, program.which, program.all_live
     compute = compiled(_careful, *static)
-    for k in range(0, len(rows), chunk):
+
+    def some(k: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
         a, b = rows[k : k + chunk], columns[k : k + chunk]
         sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
-        found = compute(program.varying, *sides)
-        yield a, b, [np.asarray(value)[: len(a)] for value in found]
+        with jax.enable_x64(True):  # each thread has settings of its own
+            found = compute(program.varying, *sides)
+            return a, b, [np.asarray(value)[: len(a)] for value in found]
+
+    # pairs that are integrated keep one core busy each, so that there are threads for all of them
+    yield from THREADS.map(some, range(0, len(rows), chunk))
 
 
 def _careful(

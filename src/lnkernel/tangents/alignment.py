@@ -40,12 +40,16 @@ def gaussian(values: Float[Array, "n k"], bandwidth: float) -> Float[Array, "n n
     return jnp.exp(-square / (2 * bandwidth**2))
 
 
-def gradient_variance(K: Float[Array, "n n"], residuals: Float[Array, " n"]) -> Float[Array, ""]:
-    r"""$\sigma_\theta^2 = \frac1N \sum_i r_i^2 K_{ii} - \frac1{N^2} r^T K r$: the trace of the covariance,
-    over the examples, of the gradients of $\frac12 r_i^2$."""
-    n = residuals.size
-    each = jnp.mean(residuals**2 * jnp.diagonal(K))
-    return each - residuals @ K @ residuals / n**2
+def gradient_variance(
+    K: Float[Array, "rows rows"], residuals: Float[Array, " n"] | Float[Array, "n k"]
+) -> Float[Array, ""]:
+    r"""$\sigma_\theta^2 = \frac1n \sum_i r_i^T K_{ii} r_i - \frac1{n^2} r^T K r$: the trace of the covariance,
+    over the examples, of the gradients of $\frac12 |r_i|^2$. K has a row for every example and output."""
+    n = len(residuals)
+    each, rows = residuals.reshape(n, -1), residuals.ravel()
+    k = each.shape[1]
+    own = K.reshape(n, k, n, k)[jnp.arange(n), :, jnp.arange(n)]  # the block of every example
+    return jnp.einsum("ia,iab,ib->", each, own, each) / n - rows @ K @ rows / n**2
 
 
 def roc_auc(scores: Float[Array, " n"], positive: Bool[Array, " n"]) -> Float[Array, ""]:

@@ -20,7 +20,8 @@ def describe(arch: Node) -> dict[str, Any]:
     """
     return {
         "layer": type(arch).__name__,
-        **{name: _plain(v) for name, v in fields_of(arch).items()},
+        # words are about images alone, of which there are no certificates
+        **{name: _plain(v) for name, v in fields_of(arch).items() if not isinstance(v, str)},
     }
 
 

@@ -11,3 +11,4 @@ from lnkernel.evaluate.float64 import short_waves as _short_waves  # noqa: F401 
 from lnkernel.evaluate.float64 import spherical as _spherical  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import spread as _spread  # noqa: F401  # registers a rule
 from lnkernel.evaluate.float64 import tails as _tails  # noqa: F401  # registers functions
+from lnkernel.evaluate.float64 import windows as _windows  # noqa: F401  # registers functions

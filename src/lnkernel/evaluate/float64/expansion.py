@@ -22,17 +22,19 @@ from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
+from lnkernel.calculus.positions import Positions
 from lnkernel.calculus.quadrature import Grading, Integrated, Table, graded_quadrature
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.series import Expanded, expectations
 from lnkernel.calculus.state import Mean, at_input
 from lnkernel.errors import ActivationRangeError
-from lnkernel.evaluate.float64 import geometry
+from lnkernel.evaluate.float64 import geometry, pixels
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 from lnkernel.evaluate.float64.integration import prepare_integrals
+from lnkernel.evaluate.float64.own import Longest
 from lnkernel.evaluate.float64.resolution import LONGEST
 from lnkernel.types import Array
 
@@ -40,6 +42,7 @@ CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
 KNOWN = (1024, 4096)  # of which the largest choice leaves out half
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
 STEPS = 4  # lengths are rounded up to powers of 2^(1/4), so that few programs are compiled
+FEW_IMAGES = 8
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them
 
 
@@ -162,7 +165,14 @@ def _parts(arch: Node) -> list[Any]:
 
 
 def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
-    """Some inputs, from the shortest to the longest."""
+    """Some inputs, from the shortest to the longest; of images, those of one length at all positions, and some."""
+    if x.ndim > 2:
+        lengths = representatives(x.reshape(-1, x.shape[-1]), count)
+        even = np.broadcast_to(
+            lengths.reshape(count, *(1,) * (x.ndim - 2), -1), (count, *x.shape[1:])
+        )
+        longest = np.argsort(np.abs(x).reshape(len(x), -1).max(axis=1))[-FEW_IMAGES:]
+        return np.concatenate([even, x[longest]])
     largest = np.abs(x).max(axis=1)
     scaled = x / np.where(largest > 0, largest, 1.0)[:, None]  # no square overflows
     order = np.argsort(largest * np.linalg.norm(scaled, axis=1), kind="stable")
@@ -173,6 +183,12 @@ def _lengths(arch: Node, x: np.ndarray) -> list[float]:
     """The largest length before each of these activations, in the order of the data."""
     with jax.enable_x64(True), np.errstate(all="ignore"):
         num = Probe(needs_range(arch))
+        if x.ndim > 2:
+            at = Positions(x.shape[1:-1], False, Longest())
+            both = [pixels.prepare(x, centre, num.with_range) for centre in (False, True)]
+            raw, centred = (pixels.of_same(each, at, True) for each in both)
+            rule(arch, at_input(raw, centred, at), num)
+            return num.lengths
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
         centred = raw
         if reads_centred_input(arch):

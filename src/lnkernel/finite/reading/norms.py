@@ -49,7 +49,7 @@ def _(part: ExactNorm, reading: Reading) -> Found:
     return read(part.norm, reading)
 
 
-def _trained_parts(part: Any) -> dict[str, bool]:
+def _trained_parts(part: Any) -> dict[str, Any]:
     """Whether the norm has a scale and a bias."""
     return {"scale": part.scale is not None, "bias": part.bias is not None}
 

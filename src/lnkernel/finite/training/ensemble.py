@@ -24,9 +24,11 @@ from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
 from lnkernel.finite.training.data import as_ensemble_data, is_of_each
+from lnkernel.finite.training.placement import placement
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.finite.watching.watch import Watch
+from lnkernel.gram.sharded import Layout
 from lnkernel.precision import as_own_numpy
 from lnkernel.tangents.inputs import convert
 from lnkernel.types import Array, Outputs
@@ -130,6 +132,7 @@ def train_ensemble(
     checkpoint_every: int = 1000,
     progress: bool | None = None,
     watch: Watch | None = None,
+    sharding: Layout | None = None,
 ) -> Ensemble:
     r"""Train networks of one architecture from different random starts, all in one program.
 
@@ -152,6 +155,8 @@ def train_ensemble(
         checkpoint_every: steps from one checkpoint to the next.
         progress: whether to show a bar; by default when it takes more than 2 seconds.
         watch: what to measure of every network on the way, see `lnkernel.watch`.
+        sharding: a `jax.sharding.Sharding` or `Mesh`, over whose devices the networks are dealt out; their number is a
+            multiple of that of the devices. Each network is the same as without.
 
     >>> import numpy as np, lnkernel as lnk
     >>> X = np.linspace(-2, 2, 20)[:, None]
@@ -162,6 +167,7 @@ def train_ensemble(
     """
     check_optimizer(optimizer)
     known, precision = as_seeds(seeds, 1), precision_of(dtype)
+    place = placement(sharding, len(known))
     with jax.enable_x64(precision == np.float64):
         data = as_ensemble_data(X, y, len(known), precision)
         settings = settings_of(
@@ -178,7 +184,7 @@ def train_ensemble(
         )
         rows = rows_at_a_time(len(known))
         with prepare_run(
-            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows, watch
+            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows, watch, place
         ) as run:
 
             def result(loss: np.ndarray) -> Ensemble:

@@ -141,7 +141,7 @@ def advance(
     Args:
         keys: one for each network, (networks,).
         x, y: the data, with the networks along the first axis if each has its own.
-        limit: the largest loss allowed to each network, (networks,).
+        limit: the largest loss allowed to each network, (networks,); NaN allows all.
     """
     walk = begin_walk(learner, state, keys, y, start)
     walk = walk_on(learner, walk, keys, x, y, start, count, limit)
@@ -184,7 +184,7 @@ def walk_on(
     def more(walk: Walk) -> Walk:
         done, _, state, orders, losses = walk
         state, orders, loss = steps(state, orders, keys, start + done, x, y)
-        healthy = jnp.all(loss <= limit)  # false for NaN
+        healthy = jnp.all((loss <= limit) | jnp.isnan(limit))  # false for a loss that is NaN
         return Walk(done + 1, healthy, state, orders, losses.at[done].set(loss))
 
     return jax.lax.while_loop(goes_on, more, walk)

@@ -42,6 +42,9 @@ class TrainingRun:
         self.learner, self.start, self.keys, self.x, self.y = learner, start, keys, x, y
         self.settings, self.checkpoints, self.recording = settings, checkpoints, recording
         self.losses = np.zeros((len(keys), settings.steps), y.dtype)
+        self.diverged = np.full(
+            len(keys), -1
+        )  # in a run that goes on: the step where a network did
         self._reached: tuple[int, TrainingState] = (
             0,
             start,
@@ -61,27 +64,35 @@ class TrainingRun:
         if self.recording is not None and saved.measured is not None:
             self.recording.resume(saved.done, saved.measured)
 
-    def go(self) -> np.ndarray:
-        """Train to the last step, and return the loss of each network there, on all points: (networks,)."""
+    def go(self, *, past_divergence: bool = False) -> np.ndarray:
+        """Train to the last step, and return the loss of each network there, on all points: (networks,).
+
+        Args:
+            past_divergence: go on where a network diverges, for the others, until none is left; `diverged`
+                has the step then, and the losses of that network mean nothing from there on.
+        """
         reference = self._reference()
         bar = Bar(self.settings.progress, self.settings.steps, "step", "training", self.done)
         try:
-            self._chunks(bar, BLOWN_UP * reference)
+            self._chunks(bar, BLOWN_UP * reference, past_divergence)
         except KeyboardInterrupt:
             self._save()
             raise
         finally:
             bar.close()
         final = self._losses(self.state)
-        if not (final <= WORSE * reference).all():
+        bad = ~(final <= WORSE * reference) & (self.diverged < 0)
+        if bad.any() and not past_divergence:
             raise self._divergence(self.done, final)
+        self.diverged[bad] = self.done
         return final
 
-    def _chunks(self, bar: Bar, limit: np.ndarray) -> None:
+    def _chunks(self, bar: Bar, limit: np.ndarray, past_divergence: bool) -> None:
         count = 1  # the first step compiles
-        while self.done < self.settings.steps:
+        while self.done < self.settings.steps and (self.diverged < 0).any():
             began, before = time.perf_counter(), self.done
-            self._chunk(min(count, self._until_pause()), limit)
+            allowed = np.where(self.diverged < 0, limit, np.nan)
+            self._chunk(min(count, self._until_pause()), allowed, past_divergence)
             loss = float(self.losses[:, self.done - 1].mean())
             bar.update(self.done - before, f"loss {loss:.3g}")
             if self._is_time_to_save():
@@ -89,7 +100,7 @@ class TrainingRun:
             elif time.perf_counter() - began < SECONDS / 2:
                 count = min(2 * count, CHUNK)
 
-    def _chunk(self, count: int, limit: np.ndarray) -> None:
+    def _chunk(self, count: int, limit: np.ndarray, past_divergence: bool) -> None:
         done, state, losses = self._advance(
             self.state,
             self.keys,
@@ -102,8 +113,10 @@ class TrainingRun:
         after = self.done + int(done)
         self.losses[:, self.done : after] = np.asarray(losses)[: int(done)].T
         last = self.losses[:, after - 1]
-        if not (last <= limit).all():  # or if it is NaN
+        bad = ~(last <= limit) & ~np.isnan(limit)  # also if the loss is NaN
+        if bad.any() and not past_divergence:
             raise self._divergence(after - 1, last)
+        self.diverged[bad] = after - 1
         self._reached = after, state
 
     def _advance(self, *arguments: Any) -> tuple[Array, TrainingState, Array]:

@@ -18,6 +18,7 @@ HOW = ("peak", "zero", "sigmoid")
 PROMINENCE = {"loss_rate": 0.4}  # of a peak that counts, for a range of 1
 USUAL_PROMINENCE = 0.2
 WORST = 0.01  # mean squared error of a sigmoid, for a range of 1
+EDGE = 0.005  # of log10 of the step: a middle that is so near to an end was not seen
 CUMULATIVE = ("mag_ma",)  # measures whose cumulative standard deviation is a sigmoid
 Line = Float64[np.ndarray, " m"]
 
@@ -100,6 +101,9 @@ def _sigmoid(s: Line, v: Line) -> CriticalTime:
     if error > WORST:
         return _nothing(f"no sigmoid: the mean squared error is {error:.2g}, above {WORST:g}")
     middle, width = float(fit[2]), float(fit[3])
+    if not s[0] + EDGE < middle < s[-1] - EDGE:
+        where = "first" if middle < s.mean() else "last"
+        return _nothing(f"the middle of the sigmoid is at the {where} step or beyond")
     return _found(middle, middle - 2 * width, middle + 2 * width, "a sigmoid, ± twice its width")
 
 

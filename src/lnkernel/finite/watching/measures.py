@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from lnkernel.check import positive_integer
 from lnkernel.errors import InputError
-from lnkernel.tangents.alignment import cka as centred
+from lnkernel.tangents import alignment as matrices
 from lnkernel.tangents.snapshot import Snapshot, distance
 
 Measure = Callable[[Snapshot, Array, Array], Array]
@@ -132,11 +132,7 @@ def kernel_drift(tangent: Snapshot, X: Array, y: Array) -> Value:
 def gradient_variance(tangent: Snapshot, X: Array, y: Array) -> Value:
     r"""$\frac1n\sum_i r_i^T K_{ii} r_i - \frac1{n^2} r^T K r$, the trace of the covariance over the points of
     the gradients of $\frac12 |r_i|^2$."""
-    rows, n = (tangent.value(X) - y).ravel(), len(X)
-    K, k = tangent.matrix(X), y.shape[1]
-    blocks = K.reshape(n, k, n, k)[jnp.arange(n), :, jnp.arange(n)]
-    own = jnp.einsum("ia,iab,ib->", rows.reshape(n, k), blocks, rows.reshape(n, k))
-    return own / n - rows @ K @ rows / n**2
+    return matrices.gradient_variance(tangent.matrix(X), tangent.value(X) - y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +147,8 @@ class CKA:
         if made.ndim == 4:
             made = jnp.einsum("iaja->ij", made)
         if self.target is None:
-            gaps = jnp.sum(jnp.square(y[:, None] - y[None]), -1)
-            return centred(made, jnp.exp(-self.precision * gaps))
-        return centred(made, jnp.asarray(self.target, made.dtype))
+            return matrices.cka(made, matrices.gaussian(y, (2 * self.precision) ** -0.5))
+        return matrices.cka(made, jnp.asarray(self.target, made.dtype))
 
 
 def cka(target: Float[Array, "n n"] | None = None, precision: float = 50.0) -> CKA:

@@ -19,6 +19,7 @@ from lnkernel.finite.watching.program import (
     Record,
     Recorder,
     empty_values,
+    measure_networks,
 )
 from lnkernel.finite.watching.watch import Watch
 
@@ -96,10 +97,8 @@ class Recording:
     def _find_shapes(self) -> dict[str, Any]:
         """The shape of every measure, (networks, ...)."""
         self._check_outputs()
-        made = jax.eval_shape(
-            lambda state, x, y: self.recorder.measure_all(self.learner, state, state, x, y),
-            self.start,
-            *self.watched,
+        made = measure_networks.eval_shape(  # which is traced once for all runs alike
+            self.learner, self.recorder, self.start, self.start, *self.watched
         )
         for name, one in made.items():
             if one.ndim > 2:

@@ -1,0 +1,73 @@
+"""The convolution, in NTK parametrisation, in one, two and three dimensions."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lnkernel.arch.flow import Place, Space, step
+from lnkernel.arch.node import Node, node, static
+from lnkernel.arch.traits import NOWHERE, Traits, traits
+from lnkernel.arch.window import Window, at_positions, set_window
+from lnkernel.check import finite, integer_at_least, known_zero, not_negative, positive
+
+
+@node
+class Conv(Node):
+    r"""$h_p = \frac{W_{std}}{\sqrt{|F|\, n_{in}}} \sum_{f \in F} W_f\, a_{p + f} + b_{std}\, b$ at every position $p$.
+
+    The weights $W_f$ of every place $f$ of the filter $F$ and the bias are standard normal, the same at all positions,
+    and trained. Inputs are images (n, height, width, channels), sequences (n, length, channels) or volumes.
+
+    Args:
+        channels: number of outputs at every position. Kernels do not depend on it; finite networks do.
+        filter: size of the filter along each axis, e.g. `(3, 3)`; one number is for sequences.
+        strides: steps between neighbouring outputs, one number for all axes or one for each.
+        padding: "SAME" (zeros around the image), "VALID" (none) or "CIRCULAR" (the other end of the image).
+        W_std: standard deviation of the weights.
+        b_std: standard deviation of the biases; 0 means no bias.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> arch = lnk.serial(lnk.Conv(64, (3, 3), W_std=2**0.5), lnk.Relu(), lnk.Flatten(), lnk.Dense(1))
+    >>> images = np.random.default_rng(0).normal(size=(2, 8, 8, 3))
+    >>> lnk.ntk(arch)(images).shape
+    (2, 2)
+    """
+
+    channels: int = static()
+    filter: tuple[int, ...] = static()
+    strides: tuple[int, ...] = static(default=1)
+    padding: str = static(default="SAME")
+    W_std: float = 1.0
+    b_std: float = 0.0
+
+    def __post_init__(self) -> None:
+        integer_at_least(self, "channels", 1)
+        set_window(self, "filter")
+        finite(self, "W_std")
+        positive(self, "W_std")
+        finite(self, "b_std")
+        not_negative(self, "b_std")
+
+    @property
+    def window(self) -> Window:
+        """How the filter slides over the positions."""
+        return Window(self.filter, self.strides, self.padding)
+
+
+@step.register
+def _(layer: Conv, place: Place, here: str) -> Place:
+    axes = at_positions(layer, place, here, len(layer.filter))
+    behind = place.of_weights(layer.channels)
+    return dataclasses.replace(behind, space=Space.POSITIONS, axes=axes)
+
+
+@traits.register
+def _(layer: Conv) -> Traits:
+    return Traits(
+        needs_difference=NOWHERE,
+        needs_range=False,
+        reads_centred=False,
+        adds_bias=not known_zero(layer.b_std),
+        steepness=1.0,
+        on_positions=True,
+    )

@@ -1,0 +1,130 @@
+r"""Pooling: the features of a window of positions, added up.
+
+$K'_{PP'} = \langle K_{pp'} \rangle$ over all positions $p$ of the one window and $p'$ of the other, and Θ likewise. The
+lengths behind it are kernels between different positions of one input: see `Own`.
+
+The small angle between two inputs that are nearly the same is a difference of such sums. It has an error of the
+rounding of 1, whose root, 1e-8, is what is left of the angle's digits there. A readout does not notice: $K'$ and
+$\Theta'$ themselves are sums without cancellation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from lnkernel.arch.pooling import AvgPool, GlobalAvgPool, SumPool
+from lnkernel.arch.window import Slide
+from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.convolution import drop_positions
+from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.positions import (
+    FIRST,
+    SECOND,
+    Positions,
+    demand_positions,
+    spread,
+    whole,
+    window_places,
+    window_sum,
+)
+from lnkernel.calculus.rules import rule
+from lnkernel.calculus.state import Both, Mean, State
+from lnkernel.check import known_zero
+
+ROUNDING = 4e-16  # below it an angle is noise, and two inputs count as the same
+
+
+@rule.register(AvgPool)
+@rule.register(SumPool)
+def _(layer: AvgPool | SumPool, state: State, num: Arithmetic) -> State:
+    at = demand_positions(layer, state.positions)
+    slides = layer.slides.over(at.shape, type(layer).__name__)
+    size = math.prod(layer.window) if isinstance(layer, AvgPool) else 1
+    return pooled(num, state, at, slides, 1.0 / size)
+
+
+@rule.register
+def _(layer: GlobalAvgPool, state: State, num: Arithmetic) -> State:
+    at = demand_positions(layer, state.positions)
+    made = pooled(num, state, at, whole(at.shape), 1.0 / math.prod(at.shape))
+    return drop_positions(num, made, at)
+
+
+def pooled(
+    num: Arithmetic, state: State, at: Positions, slides: list[Slide], factor: float
+) -> State:
+    """The sums over windows, multiplied by a factor."""
+    after = dataclasses.replace(at, shape=tuple(slide.steps for slide in slides))
+
+    def of_input(x: Number, side: int) -> Number:
+        return window_sum(num, spread(num, x, at.form(side)), at.alone(side), slides) * factor
+
+    def of_pair(x: Number) -> Number:
+        x = spread(num, x, at.form(None))
+        if not at.paired:  # as if all positions of a window were alike
+            size = math.prod(slide.size for slide in slides)
+            return window_sum(num, x, at.together, slides) * (factor * factor * size)
+        for side in (FIRST, SECOND):
+            x = window_sum(num, x, at.alone(side), slides) * factor
+        return x
+
+    def live(length: Length, side: int) -> Number:
+        if length.live is True:
+            return True
+        made: Number = False
+        places = spread(num, length.live, at.form(side))
+        for place in window_places(num, places, at.alone(side), slides):
+            made = num.either(made, place)
+        return made
+
+    def of(cov: Covariance) -> Covariance:
+        block = of_pair(cov.times_lengths(num, cov.c))
+        squares = at.own.squares(num, after, block)
+        sides = (cov.first, cov.second)
+        first, second = (
+            Length(q, live(old, side))
+            for side, (q, old) in enumerate(zip(squares, sides, strict=True))
+        )
+        return between(num, block, first, second, after, with_e=cov.e is not None)
+
+    total = of(state.total)
+    centred = total if state.centred is state.total else of(state.centred)
+    mean = None
+    if state.mean is not None:
+        lengths = state.total.first, state.total.second
+        means = [
+            of_input(share * num.sqrt(length.q), side)
+            for side, (share, length) in enumerate(zip(state.mean[:2], lengths, strict=True))
+        ]
+        mean = mean_of(num, means, total, centred)
+    t = state.t
+    if not known_zero(t):
+        t = of_pair(state.total.times_lengths(num, t))
+        for side in (total.first, total.second):
+            t = t * num.divide(1.0, num.sqrt(side.q))
+    o = None if state.o is None else of_pair(state.o)
+    return State(total, centred, t, state.g, o, mean=mean, gaussian=state.gaussian, positions=after)
+
+
+def between(
+    num: Arithmetic, block: Number, first: Length, second: Length, at: Positions, with_e: bool
+) -> Covariance:
+    """The covariance of states with this kernel and these lengths."""
+    c = block
+    for side in (first, second):
+        c = c * num.divide(1.0, num.sqrt(side.q))
+    w = at.own.certain(num, at, 0.5 * (1 - c))
+    w = num.where(w > ROUNDING, w, 0.0)
+    z = num.where(w < 1, 1 - w, 0.0)
+    e = num.length_difference(first.q, second.q) if with_e else None
+    return Covariance(first, second, w, z, 1 - 2 * w, e)
+
+
+def mean_of(num: Arithmetic, means: list[Number], total: Covariance, centred: Covariance) -> Mean:
+    """These means as shares of the lengths."""
+    lengths = (total.first, total.second), (centred.first, centred.second)
+    one, two = (num.divide(m, num.sqrt(side.q)) for m, side in zip(means, lengths[0], strict=True))
+    rest = Both(*(num.sqrt(num.divide(c.q, t.q)) for t, c in zip(*lengths, strict=True)))
+    e = None if total.e is None else num.length_difference(means[0] * means[0], means[1] * means[1])
+    return Mean(one, two, e, rest)

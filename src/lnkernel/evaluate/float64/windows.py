@@ -1,0 +1,123 @@
+"""Sums over windows of positions, of arrays whose last axes are positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import product
+from operator import add
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from lnkernel.arch.window import Slide
+from lnkernel.calculus.positions import Groups, spread, window_places, window_sum, without_axes
+from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.precise import Precise
+from lnkernel.types import Array
+
+
+@spread.register
+def _(num: Float64, x: Any, form: tuple[int, ...]) -> Any:
+    def of(part: Any) -> Any:
+        part = num.xp.asarray(part)
+        shape = np.broadcast_shapes(part.shape, form)
+        return part if part.shape == shape else num.xp.broadcast_to(part, shape)
+
+    return jax.tree.map(of, x)
+
+
+@window_sum.register
+def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Any:
+    x = _in_few_steps(x)
+    for axes, slide in zip(groups, slides, strict=True):
+        whole = _is_whole(x, axes, slide)
+        x = _sum_of_all(x, axes) if whole else reduce(add, _places(x, axes, slide))
+    return x
+
+
+@window_places.register
+def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Iterator[Any]:
+    for axes, slide in zip(groups, slides, strict=True):
+        x = _padded(x, axes, slide)
+    for places in product(*(range(slide.size) for slide in slides)):
+        yield reduce(
+            lambda made, step: _cut(made, *step), zip(groups, slides, places, strict=True), x
+        )
+
+
+@without_axes.register
+def _(num: Float64, x: Any, count: int) -> Any:
+    def of(part: Any) -> Any:
+        gone = min(count, np.ndim(part))
+        return part if not gone else part.reshape(part.shape[: np.ndim(part) - gone])
+
+    return jax.tree.map(of, x)
+
+
+def _in_few_steps(x: Any) -> Any:
+    """In a program, lengths to the digits of float64: a sum over nine places to twice the digits would take longer to
+    compile than all the rest, and no layer behind it multiplies its rounding error."""
+    if isinstance(x, Precise) and x.exponent is None and isinstance(x.high, jax.Array):
+        return x.high
+    return x
+
+
+def _is_whole(x: Any, axes: tuple[int, ...], slide: Slide) -> bool:
+    """Whether the window holds all positions, of plain numbers."""
+    plain = len(jax.tree.leaves(x)) == 1
+    return (
+        plain
+        and slide.steps == 1
+        and not (slide.low or slide.high)
+        and x.shape[axes[0]] == slide.size
+    )
+
+
+def _sum_of_all(x: Array, axes: tuple[int, ...]) -> Array:
+    xp = namespace.of(x)
+    if len(axes) == 1:
+        return xp.sum(x, axis=axes[0], keepdims=True)
+    total = xp.diagonal(x, axis1=axes[0], axis2=axes[1]).sum(axis=-1)
+    return xp.expand_dims(total, tuple(axis % x.ndim for axis in axes))
+
+
+def _places(x: Any, axes: tuple[int, ...], slide: Slide) -> Iterator[Any]:
+    padded = _padded(x, axes, slide)
+    return (_cut(padded, axes, slide, place) for place in range(slide.size))
+
+
+def _padded(x: Any, axes: tuple[int, ...], slide: Slide) -> Any:
+    if not (slide.low or slide.high):
+        return x
+
+    def of(part: Array) -> Array:
+        widths = [(0, 0)] * part.ndim
+        for axis in axes:
+            widths[axis] = slide.low, slide.high
+        made: Array = namespace.of(part).pad(
+            part, widths, mode="wrap" if slide.wraps else "constant"
+        )
+        return made
+
+    return jax.tree.map(of, x)
+
+
+def _cut(x: Any, axes: tuple[int, ...], slide: Slide, place: int) -> Any:
+    """The elements at one place of the window, for each of its steps."""
+    stop = place + (slide.steps - 1) * slide.stride + 1
+
+    def of(part: Array) -> Array:
+        if isinstance(part, jax.Array):
+            for axis in axes:
+                part = lax.slice_in_dim(part, place, stop, slide.stride, axis % part.ndim)
+            return part
+        index = [slice(None)] * part.ndim
+        for axis in axes:
+            index[axis] = slice(place, stop, slide.stride)
+        return part[tuple(index)]
+
+    return jax.tree.map(of, x)

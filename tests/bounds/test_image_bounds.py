@@ -1,0 +1,79 @@
+"""C of networks on images: an upper bound for all images, attained by those that are the same everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.errors import ArchitectureError, InputError
+
+RNG = np.random.default_rng(7)
+DENSE, R, LN = lnk.Dense(1, W_std=2**0.5, b_std=0.1), lnk.Relu(), lnk.LayerNorm()
+
+
+def network(padding: str, *, first: bool, end: lnk.Node) -> lnk.Serial:
+    """Two convolutions, of which one is normalised."""
+    conv = lnk.Conv(8, (3, 3), padding=padding, W_std=2**0.5, b_std=0.1)
+    layers = (conv, LN, R, conv, R) if first else (conv, R, conv, LN, R)
+    return lnk.serial(*layers, end, DENSE)
+
+
+def pictures() -> np.ndarray:
+    """Noise, one pixel, one colour, a checkerboard, each at four contrasts."""
+    one = np.zeros((4, 4, 2))
+    one[1, 2] = 1.0
+    board = np.indices((4, 4)).sum(axis=0)[..., None] % 2 * np.ones(2)
+    some = np.stack([RNG.normal(size=(4, 4, 2)), one, np.ones((4, 4, 2)), board])
+    return np.concatenate([scale * some for scale in (1e-2, 1.0, 1e3, 1e6)])
+
+
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
+def test_no_image_is_above(padding: str, first: bool, end: lnk.Node) -> None:
+    arch = network(padding, first=first, end=end)
+    dense = lnk.mlp(hidden=2, norm="first" if first else "last")
+    C = lnk.sup_diagonal(arch)
+    assert C.value == lnk.sup_diagonal(dense).value
+    assert C.is_upper_bound == (padding == "SAME")
+    found = lnk.ntk(arch).diagonal(pictures())
+    assert found.max() <= C.value * (1 + 1e-14)
+    if padding == "CIRCULAR":  # the one colour, at its largest contrast
+        assert found[14] == pytest.approx(C.value, rel=1e-8)
+        assert C.profile([1e6])[0] == pytest.approx(found[14], rel=1e-14)
+
+
+def test_without_a_norm_it_is_infinite() -> None:
+    arch = lnk.serial(lnk.Conv(8, (3, 3)), R, lnk.Flatten(), DENSE)
+    C = lnk.sup_diagonal(arch)
+    assert C.value == np.inf and C.growth is not None and C.growth.exponent == 2
+
+
+def test_what_is_not_proved_is_refused() -> None:
+    conv = lnk.Conv(8, (3, 3))
+    for layers in (
+        (conv, lnk.Tanh(), lnk.Flatten()),
+        (conv, R, lnk.AvgPool((2, 2)), LN, lnk.Flatten()),
+        (conv, lnk.LayerNorm(axes="all"), R, lnk.Flatten()),
+        (conv, lnk.residual(LN, R, conv), LN, lnk.Flatten()),
+        (conv, R, lnk.SumPool((2, 2)), lnk.Flatten()),
+    ):
+        with pytest.raises(ArchitectureError, match="is proved for it here"):
+            lnk.sup_diagonal(lnk.serial(*layers, DENSE))
+
+
+def test_posterior_and_bound() -> None:
+    arch = network("SAME", first=True, end=lnk.Flatten())
+    X, y = RNG.normal(size=(6, 4, 4, 2)), RNG.normal(size=6)
+    post = lnk.posterior(arch, X, y)
+    np.testing.assert_allclose(post.mean(X), y, rtol=1e-9)
+    assert post.variance(X[:2]).max() < 1e-9
+    b = lnk.bound(arch, X, y)
+    far = 1e3 * pictures()
+    assert np.abs(post.mean(far)).max() <= b.rkhs
+    assert (np.abs(post.mean(far)) <= b.at(far) * (1 + 1e-9)).all()
+    with pytest.raises(InputError, match="kernels of images have no ball arithmetic"):
+        lnk.bound(arch, X, y, certify=True)
+    with pytest.raises(InputError, match="inputs of the shape of the training inputs"):
+        post.mean(X[:, :3])

@@ -1,0 +1,197 @@
+"""Kernels of images and sequences: to 50 digits, by programs and by NumPy, inside of transformations, and errors."""
+
+from __future__ import annotations
+
+import image_oracle
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.gram import images
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(3, 3, 2, 2))
+STEP = RNG.normal(size=X[0].shape)
+DENSE = lnk.Dense(1, W_std=1.1, b_std=0.3)
+
+
+def conv(*filter: int, **options: object) -> lnk.Conv:
+    return lnk.Conv(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
+R, LN, ALL = lnk.Relu(), lnk.LayerNorm(), lnk.LayerNorm(axes="all")
+FLAT = {
+    "same": (conv(), R, conv(), R, lnk.Flatten(), DENSE),
+    "no bias": (conv(b_std=0.0), R, conv(b_std=0.0), R, lnk.Flatten(), DENSE),
+    "circular, strides": (
+        conv(strides=2, padding="CIRCULAR"),
+        R,
+        conv(padding="CIRCULAR"),
+        R,
+        lnk.Flatten(),
+        DENSE,
+    ),
+    "LN": (conv(), LN, R, conv(b_std=0.0), LN, R, lnk.Flatten(), DENSE),
+    "LN behind": (conv(), R, LN, conv(), R, lnk.LayerNorm(eps=0.1), lnk.Flatten(), DENSE),
+    "LN all": (conv(), ALL, R, conv(), lnk.LayerNorm(eps=0.1, axes="all"), R, lnk.Flatten(), DENSE),
+    "LN all behind": (
+        conv(),
+        R,
+        ALL,
+        conv(),
+        R,
+        lnk.LayerNorm(0.1, axes="all"),
+        lnk.Flatten(),
+        DENSE,
+    ),
+    "flat at once": (lnk.Flatten(), lnk.Dense(8, b_std=0.1), R, DENSE),
+}
+POOLED = {
+    "GAP": (conv(), R, conv(), R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, LN all": (conv(), R, ALL, conv(), R, lnk.GlobalAvgPool(), DENSE),
+    "average": (conv(), R, lnk.AvgPool((2, 1)), conv(), R, lnk.Flatten(), DENSE),
+    "sum, LN": (conv(), R, lnk.SumPool((2, 2), 1, "SAME"), LN, conv(), R, lnk.Flatten(), DENSE),
+}
+NEAR = {"1e-3": X[0] + 1e-3 * STEP, "1e-7": X[0] + 1e-7 * STEP, "1e-12": X[0] + 1e-12 * STEP}
+NEAR |= {"contrast": 3.0 * X[0], "negative": -X[0], "long": 1e8 * X[1], "short": 1e-8 * X[1]}
+
+
+def error(arch: lnk.Serial, x: np.ndarray, y: np.ndarray) -> float:
+    """The largest error of K and Θ, relative to the root of the diagonals."""
+    found = lnk.kernels(arch)(x[None], y[None])
+    ends = [lnk.kernels(arch).diagonal(some[None]) for some in (x, y)]
+    exact = image_oracle.kernels(arch, x, y)
+    return max(
+        abs(float(value[0, 0] - true)) / float(np.sqrt(one[0] * two[0]))
+        for value, true, one, two in zip(found, exact, *ends, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_fifty_digits_without_pooling(name: str) -> None:
+    arch = lnk.serial(*FLAT[name])
+    assert error(arch, X[0], X[1]) < 2e-15
+    for near in NEAR.values():
+        assert error(arch, X[0], near) < 6e-15
+
+
+@pytest.mark.parametrize("name", POOLED)
+def test_fifty_digits_with_pooling(name: str) -> None:
+    arch = lnk.serial(*POOLED[name])
+    last = name.startswith("GAP")  # nothing but the readout stands behind the pooling
+    assert error(arch, X[0], X[1]) < 5e-15
+    assert error(arch, X[0], X[0]) < 5e-15
+    assert error(arch, X[0], NEAR["1e-3"]) < (5e-15 if last else 1e-12)
+    assert error(arch, X[0], NEAR["1e-7"]) < (5e-15 if last else 3e-8)
+
+
+@pytest.mark.parametrize("name", [*FLAT, *POOLED])
+def test_an_input_with_itself(name: str) -> None:
+    arch = lnk.serial(*(FLAT | POOLED)[name])
+    exact = image_oracle.kernels(arch, X[0], X[0])
+    for value, true in zip(lnk.kernels(arch).diagonal(X[:1]), exact, strict=True):
+        assert abs(float(value[0] / float(true)) - 1) < 3e-15
+    matrix = lnk.ntk(arch)(X)
+    np.testing.assert_array_equal(np.diagonal(matrix), lnk.ntk(arch).diagonal(X))
+    np.testing.assert_array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize("name", ["LN", "average"])
+def test_programs_compute_what_numpy_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arch, some = lnk.serial(*(FLAT | POOLED)[name]), np.concatenate([X, -X, 2 * X])
+    some[0, 0, 0] = 0.0  # a pixel without a direction
+    both, rows = lnk.kernels(arch)(some), lnk.kernels(arch)(some[:4], some)
+    monkeypatch.setattr(images, "MOST", 0)
+    monkeypatch.setattr(images, "AT_ONCE", 300)  # several tiles, the last ones not full
+    for mine, yours in ((both, lnk.kernels(arch)(some)), (rows, lnk.kernels(arch)(some[:4], some))):
+        for one, two in zip(mine, yours, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-14)
+
+
+def test_sequences_and_volumes() -> None:
+    """A volume that is one pixel deep is an image, and an image one pixel high a sequence."""
+    image = RNG.normal(size=(2, 1, 5, 3))
+    layers = (R, lnk.GlobalAvgPool(), DENSE)
+    found = [
+        lnk.ntk(lnk.serial(conv(*filter), *layers))(x)
+        for filter, x in (((3,), image[:, 0]), ((1, 3), image), ((1, 1, 3), image[:, None]))
+    ]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-14)
+
+
+def test_dense_networks_on_flat_images() -> None:
+    arch = lnk.mlp(hidden=2, norm="first")
+    flat = X.reshape(3, -1)
+    np.testing.assert_allclose(
+        lnk.ntk(lnk.serial(lnk.Flatten(), arch))(X), lnk.ntk(arch)(flat), rtol=2e-15
+    )
+
+
+@pytest.mark.parametrize("name", ["same", "average"])
+def test_derivatives(name: str) -> None:
+    layers = (FLAT | POOLED)[name]
+    arch = lnk.serial(*layers)
+
+    def theta(x: jax.Array, W_std: jax.Array) -> jax.Array:
+        first = lnk.Conv(8, layers[0].filter, W_std=W_std, b_std=0.2)
+        return lnk.ntk(lnk.serial(first, *layers[1:]))(x[None], X[1:2])[0, 0]
+
+    with jax.enable_x64(True):
+        x = jnp.asarray(X[0])
+        value, (dx, dW) = jax.jit(jax.value_and_grad(theta, (0, 1)))(x, 1.4)
+        step = 1e-5 * STEP
+        there, back = (lnk.ntk(arch)((X[0] + s * step)[None], X[1:2])[0, 0] for s in (1, -1))
+        assert abs(float(value) / lnk.ntk(arch)(X[:1], X[1:2])[0, 0] - 1) < 1e-14
+        assert abs(float((dx * step).sum()) / ((there - back) / 2) - 1) < 1e-7
+        changed = [float(theta(x, 1.4 + s)) for s in (1e-5, -1e-5)]
+        assert abs(float(dW) / ((changed[0] - changed[1]) / 2e-5) - 1) < 1e-7
+        at_once = jax.vmap(lambda x: lnk.ntk(arch)(x[None], X[:1])[0, 0])(jnp.asarray(X))
+        np.testing.assert_allclose(at_once[1:], lnk.ntk(arch)(X, X[:1])[1:, 0], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("layers", "reason"),
+    [
+        ((lnk.Conv(8, (3, 3)), R), "ends here with an output at every position"),
+        ((lnk.Conv(8, (3, 3)), lnk.Flatten(), R), "its input is not Gaussian, because Flatten"),
+        ((lnk.Conv(8, (3, 3)), lnk.Flatten(), LN), "it follows Flatten"),
+        ((lnk.Conv(8, (3, 3)), lnk.Flatten(), lnk.Conv(8, (3, 3))), "has left none"),
+        ((lnk.Conv(8, (3, 3)), lnk.AvgPool(2), lnk.Flatten()), "its window has 1 axes"),
+        ((ALL, lnk.Conv(8, 3), lnk.Flatten()), "acts on the raw images"),
+        ((lnk.Conv(8, 3), lnk.GroupNorm(4), lnk.Flatten()), "its groups hold all positions"),
+        (
+            (lnk.Conv(8, 3), lambda: lnk.parallel(lnk.Flatten(), lnk.Dense(8))),
+            "one branch ends in Fl",
+        ),
+        ((lnk.Conv(8, 3), R, lnk.AvgPool(2), lnk.Abs(), lnk.Flatten()), "because Relu"),
+    ],
+)
+def test_what_has_no_rule(layers: tuple[lnk.Node, ...], reason: str) -> None:
+    with pytest.raises(ArchitectureError, match=reason):
+        lnk.ntk(lnk.serial(*(layer() if callable(layer) else layer for layer in layers)))
+
+
+def test_wrong_inputs() -> None:
+    flat = lnk.ntk(lnk.serial(conv(), R, lnk.Flatten(), DENSE))
+    for x in (X[0], X[..., 0], X.reshape(3, -1)):
+        with pytest.raises(
+            InputError, match=r"\(n, height, width, channels\), because the network acts on pos"
+        ):
+            flat(x)
+    with pytest.raises(InputError, match="inputs of the shape of those in x"):
+        flat(X, X[:, :2])
+    with pytest.raises(InputError, match="2-D array of shape"):
+        lnk.ntk(lnk.mlp())(X)
+    with pytest.raises(ArchitectureError, match="does not fit into the 2"):
+        lnk.ntk(lnk.serial(conv(3, 3, padding="VALID"), lnk.Flatten(), DENSE))(X)
+    for wrong in (
+        {"filter": 0},
+        {"filter": (3, 3), "strides": (2,)},
+        {"filter": 3, "padding": "REFLECT"},
+    ):
+        with pytest.raises(ArchitectureError, match="Conv: "):
+            lnk.Conv(8, **wrong)
