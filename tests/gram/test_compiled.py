@@ -132,6 +132,13 @@ def test_what_is_known_of_no_points_changes_nothing(name: str, side: int) -> Non
     np.testing.assert_array_equal(usual.record().numbers, again.record().numbers)
 
 
+def test_the_same_bits_every_time() -> None:
+    """Tiles are written by threads; whatever their order, no number is lost or written over."""
+    x, theta = points(700, 3), lnk.ntk(lnk.mlp(hidden=2, norm="first"))
+    first = theta(x)
+    assert all(np.array_equal(theta(x), first) for _ in range(30))
+
+
 def test_delicate_pairs_come_in_two_pieces() -> None:
     """The first that are found, while the rest is computed, if that is worth it."""
 

@@ -57,8 +57,6 @@ CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
 MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
-PAGE = 512  # numbers
-MOST_TOUCHED = 1 << 23  # numbers; more pages take longer than it takes to prepare the points
 
 
 def _cores() -> int:
@@ -76,8 +74,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n, quick = len(x), by_angle(program)
     size, batch = _tiling(x, quick is not program)
-    out = tuple(_matrix(n, n) for _ in program.which)
     one = prepare(quick, x, size)
+    out = tuple(np.empty((n, n)) for _ in program.which)
 
     def write(tile: Tile) -> Pairs | None:
         (i, j), delicate = tile.corner, _delicate_pairs(tile, one_half=True)
@@ -109,8 +107,8 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, quick = len(x), len(x2), by_angle(program)
     size, batch = _tiling(x, quick is not program)
-    out = tuple(_matrix(n, m) for _ in program.which)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
+    out = tuple(np.empty((n, m)) for _ in program.which)
 
     def write(tile: Tile) -> Pairs | None:
         i, j = tile.corner
@@ -128,14 +126,6 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
             for matrix, value in zip(out, values, strict=True):
                 matrix[a, b] = value
     return out, ends, ends2
-
-
-def _matrix(n: int, m: int) -> np.ndarray:
-    """Room for a matrix. Its first pages are asked for at once, by a thread that has nothing else to do yet."""
-    matrix = np.empty((n, m))
-    first = matrix.reshape(-1)[:MOST_TOUCHED:PAGE]
-    THREADS.submit(first.fill, 0.0)
-    return matrix
 
 
 class Tile(NamedTuple):
