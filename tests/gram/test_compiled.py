@@ -133,10 +133,11 @@ def test_what_is_known_of_no_points_changes_nothing(name: str, side: int) -> Non
 
 
 def test_the_same_bits_every_time() -> None:
-    """Tiles are written by threads; whatever their order, no number is lost or written over."""
-    x, theta = points(700, 3), lnk.ntk(lnk.mlp(hidden=2, norm="first"))
+    """Tiles are written by threads; whatever their order, no number is lost or written over. A thread that asked for
+    memory, and was late, spoiled one matrix of thirty of this size."""
+    x, theta = points(1400, 64), lnk.ntk(lnk.mlp(hidden=2, norm="first"))
     first = theta(x)
-    assert all(np.array_equal(theta(x), first) for _ in range(30))
+    assert all(np.array_equal(theta(x), first) for _ in range(80))
 
 
 def test_delicate_pairs_come_in_two_pieces() -> None:

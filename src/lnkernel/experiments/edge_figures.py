@@ -41,10 +41,11 @@ def draw_runs(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
                 for x, y in zip(loss, kta, strict=True):
                     column[1].plot(x, y, color=colour, lw=0.7)
             column[0].axhline(1, color="black", lw=0.6, ls="--")
-            column[0].set(title=name.replace(", ", "\n"), xlabel="step", xscale="log", ylim=(0, 2))
+            column[0].set(title=name.replace(", ", "\n"), xlabel="step", xscale="log", ylim=(0, 3.3))
             column[0].legend(loc="upper left", fontsize=6, ncols=2, columnspacing=1.0)
             column[1].set(xlabel="loss (1/2n)Σ", xscale="log", xlim=(0.6, plan.levels[-1] / 2))
-            column[1].set_xticks(plan.levels, [f"{level:g}" for level in plan.levels])
+            names = [f"{level:g}" if k % 2 == 0 else "" for k, level in enumerate(plan.levels)]
+            column[1].set_xticks(plan.levels, names)
             column[1].xaxis.set_minor_formatter("")
             for level in plan.levels:
                 column[1].axvline(level, color="0.8", lw=0.5, zorder=0)
@@ -72,7 +73,7 @@ def draw_alignment(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
             title = name.replace(", ", "\n")
             ax.set(title=f"{title}\nloss {level:g}", xlabel="leading eigenvectors", ylim=(0, 1))
             ax.set_xticks([1, 5, 10, 15, 20])
-            ax.legend(loc="lower right", fontsize=6)
+            ax.legend(loc="best", fontsize=6)
         axes[0].set_ylabel("share of the targets")
     return figure_path(folder, "alignment")
 
