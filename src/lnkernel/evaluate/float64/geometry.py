@@ -28,7 +28,7 @@ WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out
 FEW = 4  # dimensions up to which differences of coordinates are summed, and not their products
 # Zeros fill up the coordinates to one of these dimensions, so that few programs are compiled. In one dimension
 # directions are exact, and up to FEW they are compared differently.
-FILLED_UP = (1, FEW, 8, 12, WRITTEN_OUT)
+FILLED_UP = (1, FEW, 8, WRITTEN_OUT)
 
 
 class Inputs(NamedTuple):
