@@ -59,8 +59,13 @@ def markdown(table: Sequence[Row]) -> str:
     """The rows as a table of Markdown."""
     head = list(table[0])
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(row[name]) for name in head) + " |" for row in table]
+    lines += ["| " + " | ".join(_cell(row[name]) for name in head) + " |" for row in table]
     return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    """A value, in which no line is taken for the end of a column."""
+    return str(value).replace("|", "\\|")
 
 
 def interval(row: Row, mean: str, low: str, high: str, form: str = ".2f") -> str:
