@@ -78,8 +78,8 @@ class MissingLayerError(LnkernelError, AttributeError):
     >>> stax.Conv(64, (3, 3))
     Traceback (most recent call last):
     ...
-    lnkernel.errors.MissingLayerError: lnkernel.stax has no Conv: this library knows networks of \
-    Dense layers on points of shape (n, d), ...
+    lnkernel.errors.MissingLayerError: lnkernel.stax has no Conv: networks on images and sequences \
+    are not part of stax here. ...
     """
 
     def __init__(self, name: str, reason: str, remedy: str):

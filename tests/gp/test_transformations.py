@@ -42,8 +42,24 @@ METHODS: dict[str, Callable[[lnk.Posterior, Any], Any]] = {
 TESTED = {name.partition(",")[0].partition(" ")[0] for name in METHODS}
 
 
+# what decides by its numbers
+PLAIN: dict[str, Callable[[lnk.Posterior], Any]] = {
+    "error": lambda post: post.error,
+    "eigenvalue_floor": lambda post: post.eigenvalue_floor(),
+    "log_marginal_likelihood_bounds": lambda post: post.log_marginal_likelihood_bounds(),
+}
+
+
 def test_no_public_member_is_forgotten() -> None:
-    assert {name for name in dir(lnk.Posterior) if not name.startswith("_")} == TESTED
+    members = {name for name in dir(lnk.Posterior) if not name.startswith("_")}
+    assert members == TESTED | PLAIN.keys()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_decides_by_its_numbers_says_so(name: str) -> None:
+    post = lnk.posterior(ARCH, X, Y[:, 0], noise=0.1)
+    with jax.enable_x64(True), pytest.raises(lnk.errors.TransformationError, match="plain numbers"):
+        jax.jit(PLAIN[name])(post)
 
 
 def posterior(**changes: Any) -> lnk.Posterior:

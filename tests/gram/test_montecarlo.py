@@ -99,14 +99,14 @@ def test_finite_networks_agree(name: str) -> None:
 
 def test_the_naive_rule_for_a_trainable_scale_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before an activation the scale's u_i v_i must not be averaged over the features."""
-    right = rules._with_affine
+    right = rules.with_affine
 
     def averaged(layer: Any, state: Any, t: Any, o: Any) -> Any:
         naive = right(layer, dataclasses.replace(state, gaussian=False), t, o)
         return dataclasses.replace(naive, gaussian=state.gaussian)
 
     case = CASES["scale and bias, p2"]
-    monkeypatch.setattr(rules, "_with_affine", averaged)
+    monkeypatch.setattr(rules, "with_affine", averaged)
     K, Theta = deviations(case, cases.uncompiled(case.arch, X))
     assert K.max() < 4  # the scale does not touch K
     assert np.diag(Theta).min() > 10

@@ -103,7 +103,7 @@ def _expect_node(name: str, place: int, layer: object) -> None:
             f"argument {place}",
             f"expected a layer, got {layer!r} of type {type(layer).__name__}",
             f"Write lnkernel.parse({layer!r})"
-            if isinstance(layer, str)
+            if isinstance(layer, str) and "(" in layer
             else "Write e.g. lnkernel.Relu(), with the brackets",
         )
 

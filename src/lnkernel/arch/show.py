@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import Any
 
 from lnkernel.arch.flow import Kind, Place, rows_of, walk
 from lnkernel.arch.node import Node, fields_of
+from lnkernel.arch.norms import AXES, LayerNorm
 from lnkernel.arch.recursion import write_out
 from lnkernel.errors import ArchitectureError
 from lnkernel.page import html_table
@@ -41,7 +43,20 @@ def _recursion(arch: Node) -> list[str]:
 @singledispatch
 def describe(layer: Node) -> tuple[str, str]:
     """Name and hyperparameters of one row."""
-    return type(layer).__name__, ", ".join(
+    return type(layer).__name__, _listed(fields_of(layer))
+
+
+@describe.register
+def _(layer: LayerNorm) -> tuple[str, str]:
+    """Without the axes where they are the usual ones, which only images tell apart."""
+    fields = fields_of(layer)
+    if layer.axes == AXES[0]:
+        del fields["axes"]
+    return type(layer).__name__, _listed(fields)
+
+
+def _listed(fields: dict[str, Any]) -> str:
+    return ", ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in fields_of(layer).items()
+        for name, value in fields.items()
     )

@@ -41,7 +41,9 @@ def draw_runs(folder: Folder, plan: EdgePlan, cells: Cells) -> Path:
                 for x, y in zip(loss, kta, strict=True):
                     column[1].plot(x, y, color=colour, lw=0.7)
             column[0].axhline(1, color="black", lw=0.6, ls="--")
-            column[0].set(title=name.replace(", ", "\n"), xlabel="step", xscale="log", ylim=(0, 3.3))
+            column[0].set(
+                title=name.replace(", ", "\n"), xlabel="step", xscale="log", ylim=(0, 3.3)
+            )
             column[0].legend(loc="upper left", fontsize=6, ncols=2, columnspacing=1.0)
             column[1].set(xlabel="loss (1/2n)Σ", xscale="log", xlim=(0.6, plan.levels[-1] / 2))
             names = [f"{level:g}" if k % 2 == 0 else "" for k, level in enumerate(plan.levels)]

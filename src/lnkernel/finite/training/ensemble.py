@@ -184,7 +184,17 @@ def train_ensemble(
         )
         rows = rows_at_a_time(len(known))
         with prepare_run(
-            graph, nnx.Param, params, rest, optimizer, data, known, settings, rows, watch, place
+            graph,
+            nnx.Param,
+            params,
+            rest,
+            optimizer,
+            data,
+            known,
+            settings,
+            rows,
+            watch,
+            place=place,
         ) as run:
 
             def result(loss: np.ndarray) -> Ensemble:
