@@ -22,6 +22,7 @@ from lnkernel.calculus.closed import (
 )
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.forms import ErfForm
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary
 from lnkernel.check import known_zero
@@ -105,10 +106,37 @@ def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     if num.quick:
         return _quickly(form, cov, num, own)
     made = closed_dual(form, cov, num, own)
+    if isinstance(form, ErfForm) and own is not None and num.xp is np:
+        made = made._replace(slope=_sharp_slope(form, cov, num, made.slope))
     assert made.centred is not None
     total = _not_negative(num, made.total)
     centred = total if made.centred is made.total else _not_negative(num, made.centred)
     return made._replace(total=total, centred=centred)
+
+
+def _sharp_slope(form: Form, cov: Covariance, num: Float64, usual: Any) -> Any:
+    r"""The slope of erf to twice the digits: $\sqrt{g_1 g_2}\,\sqrt{y_{11} y_{22}}/y_{12}$ with the growths $g_i$.
+
+    Where an angle is as small as the rounding of 1, $y_{12}$ is $y_{11}$ or the next number, in all layers alike.
+    """
+    known = [
+        num.of_input(partial(own_moments, form), as_precise(side.q))
+        for side in (cov.first, cov.second)
+    ]
+    one, two = (each.growth for each in known if each is not None)
+    pair = read(form, cov, num).pair
+    first, second = (
+        side._replace(alpha=as_precise(side.alpha), beta=as_precise(side.beta))
+        for side in (pair.first, pair.second)
+    )
+    pair = pair._replace(first=first, second=second, w=as_precise(pair.w), z=as_precise(pair.z))
+    ends = [equal_pair(side).cosine_square() for side in (first, second)]
+    turn = ratio(root(ends[0] * ends[1]), pair.cosine_square())
+    made = without_exponent(root(as_precise(one) * two) * root(turn))
+    good, usual = num.xp.isfinite(made.high), as_precise(usual)
+    return Precise(
+        num.xp.where(good, made.high, usual.high), num.xp.where(good, made.low, usual.low)
+    )
 
 
 def _not_negative(num: Float64, cov: Covariance) -> Covariance:

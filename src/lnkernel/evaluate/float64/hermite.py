@@ -48,11 +48,13 @@ def _(
 ) -> Dual:
     r1, r2 = cov.each(lambda length: num.xp.maximum(num.sqrt(length.q), SHORTEST))
     phi = function_of(layer)
-    if degrees is not None and known_zero(cov.e) and np.ndim(r1) == 0:
+    form = form_of(layer, num)
+    # tables are quick; but their roundings, the same in equal layers, add up
+    by_tables = form is None or num.quick or num.xp is not np
+    if by_tables and degrees is not None and known_zero(cov.e) and np.ndim(r1) == 0:
         one = features(layer, r1, terms)
         made = dual_by_tables(one.unit, one.euler, one.size, cov, degrees, phi.vanishes)
         return made._replace(derivative=lambda: (made.slope, one.size / r1, one.size / r1))
-    form = form_of(layer, num)
     if form is not None:
         return closed.dual(form, cov, num)
     if num.equal and (itself := dual_of_equals(num, layer, cov, longest)) is not None:
