@@ -106,12 +106,17 @@ def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     if num.quick:
         return _quickly(form, cov, num, own)
     made = closed_dual(form, cov, num, own)
-    if isinstance(form, ErfForm) and own is not None and num.xp is np:
+    if is_sharper(form, num) and own is not None:
         made = made._replace(slope=_sharp_slope(form, cov, num, made.slope))
     assert made.centred is not None
     total = _not_negative(num, made.total)
     centred = total if made.centred is made.total else _not_negative(num, made.centred)
     return made._replace(total=total, centred=centred)
+
+
+def is_sharper(form: Form | None, num: Float64) -> bool:
+    """Whether this form has more digits than a table: erf's, where there is time for them."""
+    return isinstance(form, ErfForm) and num.xp is np and not num.quick
 
 
 def _sharp_slope(form: Form, cov: Covariance, num: Float64, usual: Any) -> Any:

@@ -50,8 +50,12 @@ def _(
     phi = function_of(layer)
     form = form_of(layer, num)
     # tables are quick; but their roundings, the same in equal layers, add up
-    by_tables = form is None or num.quick or num.xp is not np
-    if by_tables and degrees is not None and known_zero(cov.e) and np.ndim(r1) == 0:
+    if (
+        not closed.is_sharper(form, num)
+        and degrees is not None
+        and known_zero(cov.e)
+        and np.ndim(r1) == 0
+    ):
         one = features(layer, r1, terms)
         made = dual_by_tables(one.unit, one.euler, one.size, cov, degrees, phi.vanishes)
         return made._replace(derivative=lambda: (made.slope, one.size / r1, one.size / r1))
