@@ -166,6 +166,7 @@ class Fit(Predictor):
 
     def mean(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
         """kernel(x, X) coefficients, (m, k)."""
+        demand_memory(len(x), 2, "The predictions", coefficients.shape[1])
         return np.concatenate(
             [matrix(self.kernel, rows, self.data.x) @ coefficients for rows in self.blocks(x)]
         )
