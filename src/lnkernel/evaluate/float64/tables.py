@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 BITS = 600
 TERMS = 400  # terms of a power series on |w| <= 1/2: the rest is below 2^-400
+FEW = (
+    160  # terms where they do not grow: the rest is below 2^-160, and changes no number of float64
+)
 LOWEST = 12  # degree of an interpolating polynomial
 DEGREE = (
     23  # the highest one: interpolates on [0, 1/2] to 1e-18: the branch point at 1 is far enough
@@ -88,7 +91,7 @@ def far_factor(degree: float) -> tuple[float, ...]:
     half = arb(1) / 2
     s = arb(degree) + half
     scale = (s + half).gamma() ** 2 / ((s + 1).gamma() * s.gamma())
-    return _interpolate(_series(half, half, s + 1) * scale, arb(1) / 2)
+    return _interpolate(_series(half, half, s + 1, FEW) * scale, arb(1) / 2)
 
 
 @_high_precision
@@ -99,7 +102,7 @@ def near_factor(degree: float) -> Branched:
     half = arb(1) / 2
     s = _off_integer(arb(degree) + half)
     d = (s + half).gamma() ** 2 / ((s + 1).gamma() * s.gamma() * s.sin_pi())
-    return _build_branched(s, (half - s, half - s), (half, half), d, arb(1) / 2)
+    return _build_branched(s, (half - s, half - s), (half, half), d, arb(1) / 2, FEW)
 
 
 @_high_precision
@@ -142,14 +145,19 @@ def _off_integer(s: arb) -> arb:
 
 
 def _build_branched(
-    s: arb, regular: tuple[arb, arb], singular: tuple[arb, arb], d: arb, end: arb
+    s: arb,
+    regular: tuple[arb, arb],
+    singular: tuple[arb, arb],
+    d: arb,
+    end: arb,
+    count: int = TERMS,
 ) -> Branched:
     from flint import arb, arb_poly
 
     order = max(1, round(float(s)))
     delta = s - order
-    c = _terms(*regular, 1 - s, order + TERMS)
-    ds = [d * term for term in _terms(*singular, 1 + s, TERMS)]
+    c = _terms(*regular, 1 - s, order + count)
+    ds = [d * term for term in _terms(*singular, 1 + s, count)]
     E = [x - y for x, y in zip(c[order:], ds, strict=True)]
     D = [delta * y for y in ds]
     head = tuple(float(x.mid()) for x in c[1:order])
@@ -177,11 +185,11 @@ def _terms(a: arb, b: arb, c: arb, count: int) -> list[arb]:
     return terms
 
 
-def _series(a: arb, b: arb, c: arb) -> arb_poly:
+def _series(a: arb, b: arb, c: arb, count: int = TERMS) -> arb_poly:
     """2F1(a, b; c; w) as a polynomial in w."""
     from flint import arb_poly
 
-    return arb_poly(_terms(a, b, c, TERMS))
+    return arb_poly(_terms(a, b, c, count))
 
 
 def _nodes(start: arb, end: arb, count: int) -> list[arb]:
