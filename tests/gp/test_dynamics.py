@@ -80,7 +80,7 @@ def test_filter_of_flow() -> None:
 # ------------------------------------------------------------------ laws
 
 
-@few
+@settings(max_examples=10, deadline=None)  # each of them takes 0.2 s
 @given(seeds, st.integers(1, 5))
 def test_the_ends_of_time(seed: int, k: int) -> None:
     X, y, x = data(k, seed)
