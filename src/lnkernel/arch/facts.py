@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lnkernel.arch.compose import Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.flow import Kind, rows_of
 from lnkernel.arch.node import Node
 from lnkernel.arch.traits import Traits, traits
@@ -112,5 +112,4 @@ def _on_input(arch: Node) -> list[Node]:
 
 def _first(arch: Node) -> Traits:
     """The traits of the first layer, or sum of branches, that changes anything."""
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
-    return next((each for each in map(traits, layers) if not each.is_identity), Traits())
+    return next((each for each in map(traits, layers_of(arch)) if not each.is_identity), Traits())

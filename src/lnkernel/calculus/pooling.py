@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from lnkernel.arch.pooling import AvgPool, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import GlobalAvgPool, WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.convolution import drop_positions
@@ -35,13 +35,11 @@ from lnkernel.check import known_zero
 ROUNDING = 4e-16  # below it an angle is noise, and two inputs count as the same
 
 
-@rule.register(AvgPool)
-@rule.register(SumPool)
-def _(layer: AvgPool | SumPool, state: State, num: Arithmetic) -> State:
+@rule.register
+def _(layer: WindowPool, state: State, num: Arithmetic) -> State:
     at = demand_positions(layer, state.positions)
     slides = layer.slides.over(at.shape, type(layer).__name__)
-    size = math.prod(layer.window) if isinstance(layer, AvgPool) else 1
-    return pooled(num, state, at, slides, 1.0 / size)
+    return pooled(num, state, at, slides, layer.factor)
 
 
 @rule.register

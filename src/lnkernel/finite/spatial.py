@@ -13,7 +13,8 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import AvgPool, Conv, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch import Conv, Flatten, GlobalAvgPool
+from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
@@ -131,13 +132,11 @@ def _(layer: Conv, settings: TwinSettings) -> tuple[Layer, int]:
     return _wrapped(made, slides), width
 
 
-@twin.register(AvgPool)
-@twin.register(SumPool)
-def _(layer: AvgPool | SumPool, settings: TwinSettings) -> tuple[Layer, int]:
+@twin.register
+def _(layer: WindowPool, settings: TwinSettings) -> tuple[Layer, int]:
     slides = layer.slides.over(settings.positions, type(layer).__name__)
     padding = [(0, 0)] * len(slides) if slides[0].wraps else _around(slides)
-    factor = 1.0 / math.prod(layer.window) if isinstance(layer, AvgPool) else 1.0
-    pool = Pool(layer.window, layer.slides.strides, padding, factor)
+    pool = Pool(layer.window, layer.slides.strides, padding, layer.factor)
     return _wrapped(pool, slides), settings.n_in
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly
 
 from lnkernel.arch import Node, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import needs_range, needs_sharp_lengths
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import traits
@@ -105,7 +106,7 @@ def _evaluate(curve: Curve, powers: bool, cov: Covariance, num: Arithmetic) -> A
 def with_angle_function(arch: Node, ntk: bool = True) -> Serial | None:
     """The network, with plain numbers as hyperparameters, and one function in place of all layers behind its first
     normalisation; None if it has none, or if that is not exact enough. Without `ntk`, for K alone."""
-    layers = arch.layers if isinstance(arch, Serial) else ()
+    layers = layers_of(arch)
     count = next((k for k, layer in enumerate(layers, 1) if traits(layer).fixes_length), 0)
     if not 0 < count < len(layers):
         return None

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from lnkernel.arch import Node, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.calculus.arithmetic import Arithmetic
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State
@@ -39,7 +40,7 @@ class Source(NamedTuple):
 
 def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None) -> State:
     """The state behind `arch`, as `rule` gives it."""
-    layers, done = _layers(arch), 0
+    layers, done = layers_of(arch), 0
     for blocks in _repetitions(layers):
         start, done = done, done + sum(map(len, blocks))
         for number, block in enumerate(blocks):
@@ -47,7 +48,7 @@ def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None)
                 from_source = None
                 if source is not None:
                     size = len(block)
-                    rest = _layers(source.places)[start + number * size : done]
+                    rest = layers_of(source.places)[start + number * size : done]
                     ends = range(size, len(rest) + 1, size)
                     from_source = [rest[end - size : end] for end in ends], source.numbers
                 looped = _loop(blocks[number:], state, num, from_source)
@@ -60,12 +61,8 @@ def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None)
 
 def has_loop(arch: Node) -> bool:
     """Whether some of its blocks may become a loop."""
-    layers = _layers(arch)
+    layers = layers_of(arch)
     return any(len(blocks) >= FEWEST for blocks in _repetitions(layers))
-
-
-def _layers(arch: Node) -> Layers:
-    return arch.layers if isinstance(arch, Serial) else (arch,)
 
 
 def _repetitions(layers: Layers) -> Iterator[list[Layers]]:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from lnkernel.arch import Node, Serial
+from lnkernel.arch import Node
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
 from lnkernel.arch.smooth import Smooth
@@ -54,7 +55,7 @@ def has_series(arch: Node) -> bool:
 def fixes_lengths(arch: Node) -> bool:
     """Whether the lengths before all of these activations are the same for all inputs, because a layer that fixes
     them stands before the first."""
-    for layer in arch.layers if isinstance(arch, Serial) else (arch,):
+    for layer in layers_of(arch):
         if traits(layer).fixes_length:
             return True
         if has_series(layer):

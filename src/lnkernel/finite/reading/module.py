@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flax import nnx
 
 from lnkernel.arch import Serial, serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.flow import check_network
 from lnkernel.errors import InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
@@ -86,7 +87,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     count = sum(type(part) is nnx.Linear for _, part in nnx.iter_modules(module))
     stds = zip(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count), strict=True)
     node, _ = read(module, Reading(None, stds))
-    layers = node.layers if isinstance(node, Serial) else (node,)
+    layers = layers_of(node)
     check_network(Serial(layers))
     return serial(*layers)
 
