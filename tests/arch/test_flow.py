@@ -16,8 +16,8 @@ import lnkernel as lnk
 from lnkernel import arch as arch_package
 from lnkernel.arch import flow
 from lnkernel.arch.jumps import Jump
-from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.node import node
+from lnkernel.arch.pooling import WindowPool
 from lnkernel.calculus import rules
 
 D, LN, GN, R, I = lnk.Dense(8), lnk.LayerNorm(), lnk.GroupNorm(4), lnk.Relu(), lnk.Identity()  # noqa: E741
