@@ -167,6 +167,7 @@ def _put_back(form: Any, arrays: list[Any], known: dict[Any, Any] | None = None)
     if isinstance(form, tuple):
         if form not in known:
             kind, items = form
-            known[form] = kind(*(_put_back(item, arrays, known) for item in items))
+            made = [_put_back(item, arrays, known) for item in items]
+            known[form] = tuple(made) if kind is tuple else kind(*made)
         return known[form]
     return form
