@@ -13,6 +13,7 @@ from lnkernel import errors
 from lnkernel.arch import (
     Abs,
     Activate,
+    Attention,
     AvgPool,
     Clip,
     Conv,
@@ -35,6 +36,7 @@ from lnkernel.arch import (
     Parallel,
     Piecewise,
     Polynomial,
+    PositionalEmbedding,
     PositivelyHomogeneous,
     RectifiedPower,
     Relu,
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Abs",
     "Activate",
+    "Attention",
     "AvgPool",
     "Bound",
     "Certificate",
@@ -114,6 +117,7 @@ __all__ = [
     "Parallel",
     "Piecewise",
     "Polynomial",
+    "PositionalEmbedding",
     "PositivelyHomogeneous",
     "Posterior",
     "RMSNorm",

@@ -1,11 +1,13 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
 from lnkernel.arch.activate import Activate
+from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
+from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.homogeneous import (
     Abs,
     Homogeneous,
@@ -37,6 +39,7 @@ from lnkernel.arch.smooth import (
 __all__ = [
     "Abs",
     "Activate",
+    "Attention",
     "AvgPool",
     "Clip",
     "Conv",
@@ -59,6 +62,7 @@ __all__ = [
     "Parallel",
     "Piecewise",
     "Polynomial",
+    "PositionalEmbedding",
     "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
+from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
 from lnkernel.arch.jumps import Sign, Step
 from lnkernel.arch.multilayer import mlp
@@ -57,7 +59,7 @@ for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
-    *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten),
+    *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten, Attention, PositionalEmbedding),
     *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn),
 ):
     register(_builder)

@@ -19,6 +19,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check import as_array, as_shape, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
+from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
 from lnkernel.precision import x64_is_on

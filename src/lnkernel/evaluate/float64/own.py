@@ -7,7 +7,7 @@ for, upper bounds will do: `Longest`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from lnkernel.calculus.positions import FIRST, SECOND, Positions
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.types import Array
 
-Notes = tuple[Array, ...]  # (n, positions...) each, in the order of the rules
+Notes = tuple[Array, ...]  # (n, ...) each, in the order of the rules
+Make = Callable[[Number], Number]
 
 
 class Noting:
@@ -27,12 +28,18 @@ class Noting:
         self.notes: list[Array] = []
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
-        count = int(np.prod(at.shape))
-        matrix = block.reshape(*block.shape[: -2 * len(at.shape)], count, count)
+        matrix = _as_matrix(block, at)
         xp = namespace.of(block)
         square = xp.diagonal(matrix, axis1=-2, axis2=-1).reshape(*matrix.shape[:-2], *at.shape)
         self.notes.append(square)
         return _at(square, at, FIRST), _at(square, at, SECOND)
+
+    def between_positions(
+        self, num: Arithmetic, at: Positions, block: Number, make: Make
+    ) -> tuple[Number, Number]:
+        made = make(_as_matrix(block, at))
+        self.notes.append(made)
+        return made, made
 
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         count = int(np.prod(at.shape))
@@ -50,6 +57,12 @@ class Reading:
         one, two = (next(side) for side in self.rest)
         return _at(one, at, FIRST)[:, None], _at(two, at, SECOND)[None]
 
+    def between_positions(
+        self, num: Arithmetic, at: Positions, block: Number, make: Make
+    ) -> tuple[Number, Number]:
+        one, two = (next(side) for side in self.rest)
+        return one[:, None], two[None]
+
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         return w
 
@@ -61,8 +74,22 @@ class Longest:
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
         return block, block
 
+    def between_positions(
+        self, num: Arithmetic, at: Positions, block: Number, make: Make
+    ) -> tuple[Number, Number]:
+        count = int(np.prod(at.shape))
+        largest = block.reshape(-1, count).max(axis=-1)
+        made = make(np.broadcast_to(largest[:, None, None], (len(largest), count, count)))
+        return made, made
+
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:
         return 0.0 * w
+
+
+def _as_matrix(block: Array, at: Positions) -> Any:
+    """(n, count, count)"""
+    count = int(np.prod(at.shape))
+    return block.reshape(*block.shape[: -2 * len(at.shape)], count, count)
 
 
 def _at(square: Array, at: Positions, side: int) -> Any:
