@@ -54,4 +54,5 @@ def _(layer: Dense) -> Traits:
         adds_bias=not known_zero(layer.b_std),
         is_monotone=True,
         steepness=1.0,
+        needs_mean=False,
     )

@@ -145,4 +145,5 @@ def _(layer: Flatten) -> Traits:
         reads_centred=False,
         steepness=1.0,
         on_positions=True,
+        needs_mean=False,
     )

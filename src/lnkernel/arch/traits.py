@@ -42,6 +42,8 @@ class Traits:
         fixes_length: whether all vectors behind it have one length, but for the zero vector.
         needs_compiler: whether every pair takes so much work that few pairs are worth a program.
         on_positions: whether it acts on images or sequences, features at positions.
+        needs_mean: whether the mean features before it matter behind it. Where every feature is mixed with new weights
+            they do not.
         mixes_positions: whether what is behind it at one position depends on several before it that are correlated, so
             that every position of one input has to be compared with every position of the other.
     """
@@ -61,6 +63,7 @@ class Traits:
     needs_compiler: bool = False
     on_positions: bool = False
     mixes_positions: bool = False
+    needs_mean: bool = True
 
 
 @singledispatch

@@ -63,7 +63,7 @@ def pooled(
         if not at.paired:  # as if all positions of a window were alike
             size = math.prod(slide.size for slide in slides)
             return window_sum(num, x, at.together, slides) * (factor * factor * size)
-        for side in (FIRST, SECOND):
+        for side in (SECOND, FIRST):  # the last axes first: they lie together in memory
             x = window_sum(num, x, at.alone(side), slides) * factor
         return x
 

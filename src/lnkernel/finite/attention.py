@@ -38,7 +38,11 @@ class SelfAttention(nnx.Module):
     def __init__(
         self, layer: Attention, heads: int, size: int, out_features: int, settings: TwinSettings
     ):
-        self.layer, self.heads, self.size = nnx.static(jax.tree.map(plain_number, layer)), heads, size
+        self.layer, self.heads, self.size = (
+            nnx.static(jax.tree.map(plain_number, layer)),
+            heads,
+            size,
+        )
         QK_std, OV_std, b_std = (plain_number(x) for x in (layer.QK_std, layer.OV_std, layer.b_std))
         n_in = settings.n_in
         standard = settings.parameterization == "standard"

@@ -7,7 +7,6 @@ state only has to go round in `lax.scan`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from lnkernel.calculus.arithmetic import Arithmetic
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State
 from lnkernel.check import known_zero
+from lnkernel.evaluate.float64.carried import put_back, take_out
 
 FEWEST = 12  # repetitions that are worth a loop
 LONGEST = 12  # layers in a block that may repeat
@@ -87,13 +87,6 @@ def _form(layer: Node) -> Any:
     return tree, tuple(known_zero(leaf) for leaf in leaves)
 
 
-class _Slot(NamedTuple):
-    """The place of an array in a state whose arrays have been taken out."""
-
-    number: int
-    shape: tuple[int, ...]
-
-
 def _loop(
     blocks: list[Layers],
     state: State,
@@ -102,7 +95,7 @@ def _loop(
 ) -> State | None:
     """All blocks by one loop; None where the state's form changes from block to block."""
     arrays: list[Any] = []
-    form = _take_out(state, arrays)
+    form = take_out(state, arrays)
     hyperparameters = [jax.tree.leaves(block) for block in blocks]
     _, tree = jax.tree.flatten(blocks[0])
     varying = [not known_zero(leaf) for leaf in hyperparameters[0]]
@@ -126,7 +119,7 @@ def _loop(
         rest = iter(values)
         block = jax.tree.unflatten(tree, [next(rest) if varies else 0.0 for varies in varying])
         after: list[Any] = []
-        return _take_out(rule(Serial(block), _put_back(form, arrays), num), after), after
+        return take_out(rule(Serial(block), put_back(form, arrays), num), after), after
 
     settled = False
 
@@ -138,36 +131,4 @@ def _loop(
     if not settled:
         return None
     final, _ = lax.scan(lambda a, v: (through_block(a, v)[1], None), arrays, stacked)
-    return _put_back(form, final)
-
-
-def _take_out(part: Any, arrays: list[Any]) -> Any:
-    """`part` with a slot for every array; the arrays, each once, go into the list."""
-    if isinstance(part, jax.Array):
-        for number, known in enumerate(arrays):
-            if known is part:
-                return _Slot(number, part.shape)
-        arrays.append(part)
-        return _Slot(len(arrays) - 1, part.shape)
-    if isinstance(part, np.ndarray) and part.ndim == 0:
-        return part[()]
-    if dataclasses.is_dataclass(part):
-        fields = dataclasses.fields(part)
-        return type(part), tuple(_take_out(getattr(part, f.name), arrays) for f in fields)
-    if isinstance(part, tuple):
-        return type(part), tuple(_take_out(item, arrays) for item in part)
-    return part
-
-
-def _put_back(form: Any, arrays: list[Any], known: dict[Any, Any] | None = None) -> Any:
-    """The part again. What had one form is one object again: rules ask whether both lengths are one and the same."""
-    known = {} if known is None else known
-    if isinstance(form, _Slot):
-        return arrays[form.number]
-    if isinstance(form, tuple):
-        if form not in known:
-            kind, items = form
-            made = [_put_back(item, arrays, known) for item in items]
-            known[form] = tuple(made) if kind is tuple else kind(*made)
-        return known[form]
-    return form
+    return put_back(form, final)
