@@ -57,8 +57,8 @@ class Carried:
 def pack(state: State, record: Record, as_one: bool = False) -> Carried:
     """The state without what can be told from the rest.
 
-    If w and t come `as_one` they are the two parts of a complex number. XLA writes every array by a loop of its own, and
-    what w and t have in common, nearly all of an activation, would be computed twice.
+    If w and t come `as_one` they are the two parts of a complex number. XLA writes every array by a loop of its own,
+    and what w and t have in common, nearly all of an activation, would be computed twice.
     """
     cov = state.total
     if cov.never_obtuse:
