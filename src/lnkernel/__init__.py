@@ -191,4 +191,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.finite.watching.watch").watch
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
+    if not name.startswith("_"):  # it may be a name of neural-tangents
+        raise importlib.import_module(f"{__name__}.stax.missing").why_missing(name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

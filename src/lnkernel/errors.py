@@ -72,7 +72,7 @@ class ArchitectureTextError(LnkernelError, ValueError):
 
 
 class MissingLayerError(LnkernelError, AttributeError):
-    """A layer of neural-tangents' `stax` that this library does not have.
+    """A name of neural-tangents, mostly a layer of its `stax`, that this library does not have.
 
     >>> from lnkernel import stax
     >>> stax.Conv(64, (3, 3))
@@ -82,8 +82,8 @@ class MissingLayerError(LnkernelError, AttributeError):
     are not part of stax here. ...
     """
 
-    def __init__(self, name: str, reason: str, remedy: str):
-        super().__init__(f"lnkernel.stax has no {name}: {reason}. {remedy}.", name=name)
+    def __init__(self, name: str, reason: str, remedy: str, module: str = "lnkernel.stax"):
+        super().__init__(f"{module} has no {name}: {reason}. {remedy}.", name=name)
 
 
 class MissingFunctionError(LnkernelError, NotImplementedError):

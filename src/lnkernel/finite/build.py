@@ -17,7 +17,7 @@ from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_array, as_shape, positive_integer
+from lnkernel.check import as_array, as_shape, demand_finite, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
@@ -61,6 +61,7 @@ class Network(nnx.Sequential):
             raise InputError(
                 "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
             )
+        demand_finite("x", given, self.dtype)
         return super().__call__(jnp.asarray(given).astype(self.dtype))
 
 
