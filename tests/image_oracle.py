@@ -215,9 +215,7 @@ def position_covariance(layer: lnk.PositionalEmbedding, shape: Place) -> Block:
         distance = mp.fsum(mp.mpf(abs(a - b)) ** layer.norm for a, b in zip(p, q, strict=True))
         return mp.exp(-distance / mp.mpf(layer.decay) ** layer.norm)
 
-    return {
-        (p, q): mp.mpf(layer.std) ** 2 * R(p, q) for p in places(shape) for q in places(shape)
-    }
+    return {(p, q): mp.mpf(layer.std) ** 2 * R(p, q) for p in places(shape) for q in places(shape)}
 
 
 def plus(block: Block, other: Block) -> Block:

@@ -60,6 +60,7 @@ from lnkernel.arch import (
 )
 from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
+from lnkernel.arch.registry import NONE_SUCH
 from lnkernel.bounds import (
     Bound,
     MeanBound,
@@ -191,4 +192,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.finite.watching.watch").watch
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
+    if name in NONE_SUCH:
+        raise errors.MissingLayerError(name, *NONE_SUCH[name], module=__name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,8 @@ SMALLEST = 1e-10  # eigenvalue of a covariance, beside the largest, that counts 
 class PositionalEmbedding(Node):
     r"""$h_p + \sigma e_p$, with a Gaussian vector $e_p$ for every position, the same for all inputs, trained.
 
-    Its coordinates have the covariance $R_{pp'} = E\,e_p e_{p'}$, which is 1 for $p = p'$ and otherwise as `decay` says.
+    Its coordinates have the covariance
+    $R_{pp'} = E\,e_p e_{p'}$, which is 1 for $p = p'$ and otherwise as `decay` says.
 
     Args:
         std: $\sigma$.

@@ -31,6 +31,19 @@ Builder = TypeVar("Builder", bound=Callable[..., Node])
 BUILDERS: dict[str, Callable[..., Node]] = {}  # by what texts call them
 LAYERS: dict[str, type[Node]] = {"Serial": Serial, "Parallel": Parallel}  # of saved certificates
 
+# layers that people look for, which have no kernel in closed form: the reason and a way on
+NONE_SUCH: dict[str, tuple[str, str]] = {
+    "MaxPool": (
+        "the largest of several correlated features has no kernel in closed form",
+        "Use AvgPool, or a Conv with strides",
+    ),
+    "BatchNorm": (
+        "it normalises over a batch, so that one input's output depends on the other inputs",
+        "Use LayerNorm",
+    ),
+    "Dropout": ("it is random at every call", "Leave it out"),
+}
+
 
 def register(builder: Builder) -> Builder:
     """Let texts and certificates name this layer, or function that builds one, by its own name.

@@ -43,7 +43,9 @@ def attention_weights(num: Arithmetic, kind: str, scores: Number) -> Number:
 
 
 @special
-def weighted_sums(num: Arithmetic, x: Number, at: Positions, first: Number, second: Number) -> Number:
+def weighted_sums(
+    num: Arithmetic, x: Number, at: Positions, first: Number, second: Number
+) -> Number:
     """the sums over all positions of both inputs, with weights."""
     raise NotImplementedError
 

@@ -20,7 +20,10 @@ def _(layer: PositionalEmbedding, state: State, num: Arithmetic) -> State:
     R = layer.covariance(at.shape)
     size = float(R[0, 0])  # that of every position
     c = constant_block(num, R / size, at)
-    w, z = constant_block(num, 0.5 - 0.5 * (R / size), at), constant_block(num, 0.5 + 0.5 * (R / size), at)
+    w, z = (
+        constant_block(num, 0.5 - 0.5 * (R / size), at),
+        constant_block(num, 0.5 + 0.5 * (R / size), at),
+    )
     length = Length(num.squared(layer.std) * size)
     cov = Covariance(length, length, w, z, c, 0.0)
     embedding = State(cov, cov, t=c, positions=at)  # the vectors are trained

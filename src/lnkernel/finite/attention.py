@@ -19,7 +19,7 @@ from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number
 
 
 class Scaled(nnx.Module):
-    """Standard normal parameters with a factor: multiplied in at every call, or, in the standard parametrisation, once."""
+    """Standard normal parameters with a factor: at every call, or, in the standard parametrisation, once."""
 
     def __init__(
         self, shape: tuple[int, ...], factor: Any, standard: bool, dtype: DTypeLike, rngs: nnx.Rngs
@@ -38,7 +38,11 @@ class SelfAttention(nnx.Module):
     def __init__(
         self, layer: Attention, heads: int, size: int, out_features: int, settings: TwinSettings
     ):
-        self.layer, self.heads, self.size = nnx.static(jax.tree.map(plain_number, layer)), heads, size
+        self.layer, self.heads, self.size = (
+            nnx.static(jax.tree.map(plain_number, layer)),
+            heads,
+            size,
+        )
         QK_std, OV_std, b_std = (plain_number(x) for x in (layer.QK_std, layer.OV_std, layer.b_std))
         n_in = settings.n_in
         standard = settings.parameterization == "standard"
