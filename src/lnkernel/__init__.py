@@ -56,7 +56,9 @@ from lnkernel.arch import (
     mlp,
     parallel,
     residual,
+    resnet,
     serial,
+    transformer,
 )
 from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
@@ -161,12 +163,14 @@ __all__ = [
     "plot",
     "posterior",
     "residual",
+    "resnet",
     "serial",
     "sklearn",
     "stax",
     "store_programs",
     "sup_diagonal",
     "tangent",
+    "transformer",
     "watch",
 ]
 

@@ -23,6 +23,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -35,6 +36,7 @@ from lnkernel.arch.smooth import (
     Softplus,
     Tanh,
 )
+from lnkernel.arch.transformer import transformer
 
 __all__ = [
     "Abs",
@@ -82,5 +84,7 @@ __all__ = [
     "mlp",
     "parallel",
     "residual",
+    "resnet",
     "serial",
+    "transformer",
 ]

@@ -40,7 +40,7 @@ class PositionalEmbedding(Node):
     >>> words = np.random.default_rng(0).normal(size=(1, 5, 3))
     >>> mixed = words[:, [3, 0, 4, 2, 1]]
     >>> bool(lnk.ntk(arch)(words, mixed) < lnk.ntk(arch)(words))    # the order counts
-    np.True_
+    True
     """
 
     std: float = 1.0

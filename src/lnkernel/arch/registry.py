@@ -24,7 +24,9 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
+from lnkernel.arch.transformer import transformer
 
 Builder = TypeVar("Builder", bound=Callable[..., Node])
 
@@ -73,6 +75,6 @@ for _builder in (
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten, Attention, PositionalEmbedding),
-    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn),
+    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn, resnet, transformer),
 ):
     register(_builder)
