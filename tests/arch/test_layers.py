@@ -62,6 +62,7 @@ LAYERS: list[tuple[lnk.Node, list[float]]] = [
     (lnk.AvgPool(2, 1, "SAME"), []),
     (lnk.SumPool((2, 2)), []),
     (lnk.GlobalAvgPool(), []),
+    (lnk.GlobalSumPool(), []),
     (lnk.Flatten(), []),
     (lnk.Attention(8), [1.0, 1.0, 0.0]),
     (

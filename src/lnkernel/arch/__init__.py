@@ -22,7 +22,7 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
@@ -54,6 +54,7 @@ __all__ = [
     "Gaussian",
     "Gelu",
     "GlobalAvgPool",
+    "GlobalSumPool",
     "GroupNorm",
     "Hermite",
     "Homogeneous",

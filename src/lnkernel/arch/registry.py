@@ -23,7 +23,7 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 from lnkernel.arch.transformer import transformer
@@ -74,7 +74,16 @@ for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
-    *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten, Attention, PositionalEmbedding),
+    *(
+        Conv,
+        AvgPool,
+        SumPool,
+        GlobalAvgPool,
+        GlobalSumPool,
+        Flatten,
+        Attention,
+        PositionalEmbedding,
+    ),
     *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn, resnet, transformer),
 ):
     register(_builder)

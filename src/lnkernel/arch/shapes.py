@@ -7,7 +7,7 @@ from functools import singledispatch
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.node import Node
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
 
 Shape = tuple[int, ...]
 
@@ -35,8 +35,9 @@ def _(layer: AvgPool | SumPool, shape: Shape) -> Shape:
 
 
 @shape_behind.register(GlobalAvgPool)
+@shape_behind.register(GlobalSumPool)
 @shape_behind.register(Flatten)
-def _(layer: GlobalAvgPool | Flatten, shape: Shape) -> Shape:
+def _(layer: GlobalAvgPool | GlobalSumPool | Flatten, shape: Shape) -> Shape:
     return ()
 
 

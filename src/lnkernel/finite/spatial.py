@@ -13,7 +13,7 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import AvgPool, Conv, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch import AvgPool, Conv, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
@@ -94,6 +94,13 @@ class Mean(nnx.Module):
         return x.mean(axis=tuple(range(1, x.ndim - 1)))
 
 
+class Total(nnx.Module):
+    """The sum over all positions."""
+
+    def __call__(self, x: Float[Array, "n *positions features"]) -> Float[Array, "n features"]:
+        return x.sum(axis=tuple(range(1, x.ndim - 1)))
+
+
 class SideBySide(nnx.Module):
     """The features of all positions as one vector."""
 
@@ -144,6 +151,11 @@ def _(layer: AvgPool | SumPool, settings: TwinSettings) -> tuple[Layer, int]:
 @twin.register
 def _(layer: GlobalAvgPool, settings: TwinSettings) -> tuple[Layer, int]:
     return Mean(), settings.n_in
+
+
+@twin.register
+def _(layer: GlobalSumPool, settings: TwinSettings) -> tuple[Layer, int]:
+    return Total(), settings.n_in
 
 
 @twin.register
