@@ -120,8 +120,9 @@ def flatten(layer: lnk.Flatten, pair: Pair) -> Pair:
 
 
 def pool(layer: Any, pair: Pair) -> Pair:
-    if isinstance(layer, lnk.GlobalAvgPool):
-        shape, factor = (), mp.mpf(1) / len(list(places(pair.shape)))
+    if isinstance(layer, lnk.GlobalAvgPool | lnk.GlobalSumPool):
+        mean = isinstance(layer, lnk.GlobalAvgPool)
+        shape, factor = (), mp.mpf(1) / (len(list(places(pair.shape))) if mean else 1)
 
         def read(P: Place) -> list[Place | None]:
             return list(places(pair.shape))
@@ -292,6 +293,7 @@ STEPS: dict[type, Callable[[Any, Pair], Pair]] = {
     lnk.AvgPool: pool,
     lnk.SumPool: pool,
     lnk.GlobalAvgPool: pool,
+    lnk.GlobalSumPool: pool,
     lnk.Relu: relu,
     lnk.LayerNorm: layer_norm,
     lnk.Attention: attention,

@@ -53,6 +53,7 @@ FLAT = {
 POOLED = {
     "GAP": (conv(), R, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP, LN all": (conv(), R, ALL, conv(), R, lnk.GlobalAvgPool(), DENSE),
+    "GAP as a sum": (conv(), R, conv(), R, lnk.GlobalSumPool(), DENSE),
     "average": (conv(), R, lnk.AvgPool((2, 1)), conv(), R, lnk.Flatten(), DENSE),
     "sum, LN": (conv(), R, lnk.SumPool((2, 2), 1, "SAME"), LN, conv(), R, lnk.Flatten(), DENSE),
 }

@@ -22,7 +22,8 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -35,6 +36,7 @@ from lnkernel.arch.smooth import (
     Softplus,
     Tanh,
 )
+from lnkernel.arch.transformer import transformer
 
 __all__ = [
     "Abs",
@@ -52,6 +54,7 @@ __all__ = [
     "Gaussian",
     "Gelu",
     "GlobalAvgPool",
+    "GlobalSumPool",
     "GroupNorm",
     "Hermite",
     "Homogeneous",
@@ -82,5 +85,7 @@ __all__ = [
     "mlp",
     "parallel",
     "residual",
+    "resnet",
     "serial",
+    "transformer",
 ]

@@ -25,7 +25,8 @@ SMALLEST = 1e-10  # eigenvalue of a covariance, beside the largest, that counts 
 class PositionalEmbedding(Node):
     r"""$h_p + \sigma e_p$, with a Gaussian vector $e_p$ for every position, the same for all inputs, trained.
 
-    Its coordinates have the covariance $R_{pp'} = E\,e_p e_{p'}$, which is 1 for $p = p'$ and otherwise as `decay` says.
+    Its coordinates have the covariance
+    $R_{pp'} = E\,e_p e_{p'}$, which is 1 for $p = p'$ and otherwise as `decay` says.
 
     Args:
         std: $\sigma$.
@@ -39,7 +40,7 @@ class PositionalEmbedding(Node):
     >>> words = np.random.default_rng(0).normal(size=(1, 5, 3))
     >>> mixed = words[:, [3, 0, 4, 2, 1]]
     >>> bool(lnk.ntk(arch)(words, mixed) < lnk.ntk(arch)(words))    # the order counts
-    np.True_
+    True
     """
 
     std: float = 1.0

@@ -90,6 +90,19 @@ class GlobalAvgPool(Node):
 
 
 @node
+class GlobalSumPool(Node):
+    r"""The sum of the features over all positions, behind which there are none.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> words = np.random.default_rng(0).normal(size=(1, 5, 3))
+    >>> sums, means = (lnk.nngp(lnk.serial(lnk.Dense(8), end))(words)
+    ...                for end in (lnk.GlobalSumPool(), lnk.GlobalAvgPool()))
+    >>> round(float(sums[0, 0] / means[0, 0]), 12)
+    25.0
+    """
+
+
+@node
 class Flatten(Node):
     r"""The features of all positions side by side, as one vector. A Dense follows, or the end.
 
@@ -109,8 +122,9 @@ def _(layer: WindowPool, place: Place, here: str) -> Place:
     return dataclasses.replace(place, space=Space.POSITIONS, axes=axes)
 
 
-@step.register
-def _(layer: GlobalAvgPool, place: Place, here: str) -> Place:
+@step.register(GlobalAvgPool)
+@step.register(GlobalSumPool)
+def _(layer: GlobalAvgPool | GlobalSumPool, place: Place, here: str) -> Place:
     at_positions(layer, place, here)
     return dataclasses.replace(place, space=Space.NONE)
 
@@ -126,7 +140,8 @@ def _(layer: Flatten, place: Place, here: str) -> Place:
 
 @traits.register(WindowPool)
 @traits.register(GlobalAvgPool)
-def _(layer: WindowPool | GlobalAvgPool) -> Traits:
+@traits.register(GlobalSumPool)
+def _(layer: WindowPool | GlobalAvgPool | GlobalSumPool) -> Traits:
     return Traits(
         needs_difference=NOWHERE,
         needs_range=False,

@@ -7,7 +7,7 @@ from functools import singledispatch
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.node import Node
-from lnkernel.arch.pooling import Flatten, GlobalAvgPool, WindowPool
+from lnkernel.arch.pooling import Flatten, GlobalAvgPool, GlobalSumPool, WindowPool
 
 Shape = tuple[int, ...]
 
@@ -34,8 +34,9 @@ def _(layer: WindowPool, shape: Shape) -> Shape:
 
 
 @shape_behind.register(GlobalAvgPool)
+@shape_behind.register(GlobalSumPool)
 @shape_behind.register(Flatten)
-def _(layer: GlobalAvgPool | Flatten, shape: Shape) -> Shape:
+def _(layer: GlobalAvgPool | GlobalSumPool | Flatten, shape: Shape) -> Shape:
     return ()
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from lnkernel.arch.pooling import GlobalAvgPool, WindowPool
+from lnkernel.arch.pooling import GlobalAvgPool, GlobalSumPool, WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.convolution import drop_positions
@@ -45,8 +45,16 @@ def _(layer: WindowPool, state: State, num: Arithmetic) -> State:
 @rule.register
 def _(layer: GlobalAvgPool, state: State, num: Arithmetic) -> State:
     at = demand_positions(layer, state.positions)
-    made = pooled(num, state, at, whole(at.shape), 1.0 / math.prod(at.shape))
-    return drop_positions(num, made, at)
+    return _over_all(state, num, at, 1.0 / math.prod(at.shape))
+
+
+@rule.register
+def _(layer: GlobalSumPool, state: State, num: Arithmetic) -> State:
+    return _over_all(state, num, demand_positions(layer, state.positions), 1.0)
+
+
+def _over_all(state: State, num: Arithmetic, at: Positions, factor: float) -> State:
+    return drop_positions(num, pooled(num, state, at, whole(at.shape), factor), at)
 
 
 def pooled(

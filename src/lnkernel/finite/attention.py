@@ -19,7 +19,7 @@ from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number
 
 
 class Scaled(nnx.Module):
-    """Standard normal parameters with a factor: multiplied in at every call, or, in the standard parametrisation, once."""
+    """Standard normal parameters with a factor: at every call, or, in the standard parametrisation, once."""
 
     def __init__(
         self, shape: tuple[int, ...], factor: Any, standard: bool, dtype: DTypeLike, rngs: nnx.Rngs

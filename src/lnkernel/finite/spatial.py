@@ -13,7 +13,7 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Conv, Flatten, GlobalAvgPool
+from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
 from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
@@ -95,6 +95,13 @@ class Mean(nnx.Module):
         return x.mean(axis=tuple(range(1, x.ndim - 1)))
 
 
+class Total(nnx.Module):
+    """The sum over all positions."""
+
+    def __call__(self, x: Float[Array, "n *positions features"]) -> Float[Array, "n features"]:
+        return x.sum(axis=tuple(range(1, x.ndim - 1)))
+
+
 class SideBySide(nnx.Module):
     """The features of all positions as one vector."""
 
@@ -143,6 +150,11 @@ def _(layer: WindowPool, settings: TwinSettings) -> tuple[Layer, int]:
 @twin.register
 def _(layer: GlobalAvgPool, settings: TwinSettings) -> tuple[Layer, int]:
     return Mean(), settings.n_in
+
+
+@twin.register
+def _(layer: GlobalSumPool, settings: TwinSettings) -> tuple[Layer, int]:
+    return Total(), settings.n_in
 
 
 @twin.register
