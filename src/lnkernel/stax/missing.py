@@ -96,6 +96,7 @@ ONLY_IN_STAX = {
     "ElementwiseNumerical": "Activate(function)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
+    "GlobalSelfAttention": "Attention(...)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
     "RectifiedMonomial": "RectifiedPower(degree)",
