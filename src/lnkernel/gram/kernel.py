@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -47,6 +47,7 @@ from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 Matrices = tuple[Array, ...]
 
 
+@runtime_checkable
 class Way(Protocol):
     """How pairs are computed: a module with these two functions."""
 
