@@ -36,6 +36,7 @@ class Traits:
             in $|x|$, if they did not before it (docs/bound.md has the proof).
         steepness: at most so many powers of a squared length leave the layer for one that enters.
         has_ntk: whether its derivative has a second moment.
+        marks_small_angles: whether its quick way gives no small angle at all: such pairs are computed with more care.
         follows_lengths: whether how it is computed is chosen by the lengths of the inputs.
         notes_growth: whether its leading terms note if it multiplies $\Theta/q$ by a number that grows with its input
             (`LeadingTerms.amplified`). Of others it is taken that they do not, as of homogeneous ones.
@@ -55,6 +56,7 @@ class Traits:
     is_monotone: bool = False
     steepness: float = math.inf
     has_ntk: bool = True
+    marks_small_angles: bool = False
     follows_lengths: bool = False
     notes_growth: bool = False
     fixes_length: bool = False
