@@ -140,7 +140,7 @@ def test_the_same_bits_every_time() -> None:
     assert all(np.array_equal(theta(x), first) for _ in range(80))
 
 
-def test_delicate_pairs_come_in_two_pieces() -> None:
+def test_delicate_pairs_come_in_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first that are found, while the rest is computed, if that is worth it."""
 
     def found(*numbers: int) -> tiled.Part:
@@ -153,8 +153,36 @@ def test_delicate_pairs_come_in_two_pieces() -> None:
         assert [each for _, written in made for each in written] == [p.written for p in parts]
         return [[int(k) for rows, _ in pairs for k in rows] for pairs, _ in made]
 
+    assert pieces(found(), found(1), found(), found(2, 3), found(4)) == [[1, 2, 3, 4]]
+    monkeypatch.setattr(tiled, "MANY_FOUND", 1)
     assert pieces(found(), found(1), found(), found(2, 3), found(4)) == [[1], [2, 3, 4]]
     assert pieces(found(), found(1), found(2, 3), found(4)) == [[1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(("count", "chunks"), [(10, [16]), (128, [128]), (300, [128, 128, 128])])
+def test_pairs_that_are_integrated_are_not_computed_in_vain(
+    count: int, chunks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes milliseconds: little is filled up, and all cores have chunks of their own."""
+    sizes: list[int] = []
+
+    def without_computing(*_: object) -> object:
+        def compute(varying: object, one: pairs.Points, two: pairs.Points) -> list[np.ndarray]:
+            sizes.append(len(one.raw.live))
+            return [np.zeros(len(two.raw.live))]
+
+        return compute
+
+    monkeypatch.setattr(tiled, "compiled", without_computing)
+    x = points(30, 3)
+    arch = expand(lnk.serial(lnk.Dense(8), lnk.Elu(), lnk.Dense(1)), x)
+    program = program_for(dissect_numbers(arch), ("ntk",), x)
+    assert program.needs.compiler
+    made, places = pairs.prepare(program.needs, x), np.triu_indices(30, 1)
+    some = [tuple(place[:count] for place in places)]
+    found = list(tiled._with_care(program, made, made, some, (30, 30)))
+    assert sizes == chunks
+    assert sum(len(rows) for rows, _, _ in found) == count
 
 
 @pytest.mark.parametrize("step", ["_delicate_pairs", "Tile"])  # before and while tiles are written

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.by_angle import by_angle
@@ -53,6 +54,7 @@ CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch co
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 MANY_LEFT = 3  # batches, during which other work can be done
+MANY_FOUND = 1024  # delicate pairs; fewer take as long as a single one
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
 MOST_COORDINATES = 1 << 22  # of a chunk
@@ -144,6 +146,7 @@ class Part(NamedTuple):
     written: Future[None]
 
 
+NO_PAIRS = np.empty(0, int), np.empty(0, int)
 Piece = tuple[list[Pairs], list[Future[None]]]  # delicate pairs, and when their tiles are written
 
 
@@ -164,6 +167,7 @@ class Tiles:
             compiled(_batch, program.structure, program.needs, program.which, program.all_live),
             program.varying,
         )
+        self.sure = program.needs.delicate == NOTHING_DELICATE
         self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
         try:
             first = [self._start(some) for some in self.batches[:1]]
@@ -180,7 +184,8 @@ class Tiles:
             try:
                 with jax.enable_x64(True):  # each thread has settings of its own
                     arrays = [np.asarray(v) for v in (values or self._start(some))]
-                delicate.set_result(_delicate_pairs(some, arrays[0], one_half))
+                found = NO_PAIRS if self.sure else _delicate_pairs(some, arrays[0], one_half)
+                delicate.set_result(found)
             except BaseException as problem:
                 delicate.set_exception(problem)
                 raise
@@ -201,7 +206,7 @@ class Tiles:
 
 
 def _collect(parts: list[Part]) -> Iterator[Piece]:
-    """What these give, in two pieces: the first that there is, to be worked on while the others are computed, and
+    """What these give, in two pieces: the first that is worth it, to be worked on while the others are computed, and
     the rest. Each piece takes the careful rules once, which for few pairs is all that counts; and while Python works
     on it, threads that copy have to wait, so that there is only one piece if there is little to compute."""
     found, written = list[Pairs](), list[Future[None]]()
@@ -210,7 +215,8 @@ def _collect(parts: list[Part]) -> Iterator[Piece]:
         for number, part in enumerate(parts, 1):
             found += [pairs for pairs in [part.delicate.result()] if len(pairs[0])]
             written.append(part.written)
-            if found and not early and len(parts) - number >= MANY_LEFT:
+            many = sum(len(rows) for rows, _ in found) >= MANY_FOUND
+            if many and not early and len(parts) - number >= MANY_LEFT:
                 early = True
                 yield found, written
                 found, written = [], []
