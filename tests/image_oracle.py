@@ -120,8 +120,9 @@ def flatten(layer: lnk.Flatten, pair: Pair) -> Pair:
 
 
 def pool(layer: Any, pair: Pair) -> Pair:
-    if isinstance(layer, lnk.GlobalAvgPool):
-        shape, factor = (), mp.mpf(1) / len(list(places(pair.shape)))
+    if isinstance(layer, lnk.GlobalAvgPool | lnk.GlobalSumPool):
+        mean = isinstance(layer, lnk.GlobalAvgPool)
+        shape, factor = (), mp.mpf(1) / (len(list(places(pair.shape))) if mean else 1)
 
         def read(P: Place) -> list[Place | None]:
             return list(places(pair.shape))
@@ -208,6 +209,83 @@ def layer_norm(layer: lnk.LayerNorm, pair: Pair) -> Pair:
     return Pair(pair.shape, K, T, mean)
 
 
+def position_covariance(layer: lnk.PositionalEmbedding, shape: Place) -> Block:
+    def R(p: Place, q: Place) -> Any:
+        if layer.decay is None:
+            return mp.mpf(p == q)
+        distance = mp.fsum(mp.mpf(abs(a - b)) ** layer.norm for a, b in zip(p, q, strict=True))
+        return mp.exp(-distance / mp.mpf(layer.decay) ** layer.norm)
+
+    return {(p, q): mp.mpf(layer.std) ** 2 * R(p, q) for p in places(shape) for q in places(shape)}
+
+
+def plus(block: Block, other: Block) -> Block:
+    return {key: value + other[key] for key, value in block.items()}
+
+
+def embedding(layer: lnk.PositionalEmbedding, pair: Pair) -> Pair:
+    R = position_covariance(layer, pair.shape)
+    return everywhere(pair, lambda K: plus(K, R), plus(pair.T, R), pair.shape, pair.mean)
+
+
+def attention(layer: lnk.Attention, pair: Pair) -> Pair:
+    """Hron et al. 2020, sum by sum."""
+    all_places = list(places(pair.shape))
+    QK, OV, b = (mp.mpf(x) for x in (layer.QK_std, layer.OV_std, layer.b_std))
+    zero = {key: mp.mpf(0) for key in pair.T}
+    R = zero if layer.embedding is None else position_covariance(layer.embedding, pair.shape)
+    both = 0, 1
+    if layer.scaling == "sqrt":
+        return random_scores(pair, R, (QK * OV) ** 2, b**2)
+
+    def weights(i: int) -> dict[tuple[Place, Place], Any]:
+        own = {key: QK * value for key, value in plus(pair.K[i, i], R).items()}
+        made = {}
+        for p in all_places:
+            row = {a: own[p, a] for a in all_places}
+            if layer.weights == "softmax":
+                powers = {a: mp.exp(score - max(row.values())) for a, score in row.items()}
+                row = {a: value / mp.fsum(powers.values()) for a, value in powers.items()}
+            elif layer.weights != "identity":
+                row = {a: max(v, 0) if layer.weights == "relu" else abs(v) for a, v in row.items()}
+            made |= {(p, a): weight for a, weight in row.items()}
+        return made
+
+    zeta = [weights(i) for i in both]
+
+    def mixed(i: int, j: int, block: Block) -> Block:
+        half = {
+            (p, b): mp.fsum(zeta[i][p, a] * block[a, b] for a in all_places)
+            for p in all_places
+            for b in all_places
+        }
+        return {
+            (p, q): mp.fsum(half[p, b] * zeta[j][q, b] for b in all_places)
+            for p in all_places
+            for q in all_places
+        }
+
+    M = {key: mixed(*key, block) for key, block in pair.K.items()}
+    K = {key: {k: OV**2 * v + b**2 for k, v in block.items()} for key, block in M.items()}
+    T = {k: OV**2 * (v + 2 * M[0, 1][k]) + b**2 for k, v in mixed(0, 1, pair.T).items()}
+    return Pair(pair.shape, K, T, None)
+
+
+def random_scores(pair: Pair, R: Block, s2: Any, b2: Any) -> Pair:
+    def dot(A: Block, B: Block) -> Any:
+        return mp.fsum(A[key] * B[key] for key in A)
+
+    def mixed(K: Block) -> Block:
+        size = dot(plus(K, R), K)
+        return {key: s2 * size * value + b2 for key, value in plus(K, R).items()}
+
+    V, W = pair.K[0, 1], pair.T
+    K, T = plus(V, R), plus(W, R)
+    by_two = dot(K, W) + dot(V, T)  # the values' way and the keys'
+    made = {k: s2 * (by_two * K[k] + dot(K, V) * (T[k] + 4 * K[k])) + b2 for k in K}
+    return Pair(pair.shape, {key: mixed(block) for key, block in pair.K.items()}, made, None)
+
+
 STEPS: dict[type, Callable[[Any, Pair], Pair]] = {
     lnk.Dense: dense,
     lnk.Conv: conv,
@@ -215,6 +293,9 @@ STEPS: dict[type, Callable[[Any, Pair], Pair]] = {
     lnk.AvgPool: pool,
     lnk.SumPool: pool,
     lnk.GlobalAvgPool: pool,
+    lnk.GlobalSumPool: pool,
     lnk.Relu: relu,
     lnk.LayerNorm: layer_norm,
+    lnk.Attention: attention,
+    lnk.PositionalEmbedding: embedding,
 }

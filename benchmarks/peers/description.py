@@ -19,6 +19,11 @@ is a network, its layers one after the other. A LAYER is one of
      "W_std": 1.4, "b_std": 0.1}              the means of Dense over a patch
     {"layer": "AvgPool", "window": [2, 2], "strides": [2, 2], "padding": "VALID"}, and "SumPool"
     {"layer": "GlobalAvgPool"}, {"layer": "Flatten"}
+    {"layer": "Attention", "channels": 64, "heads": 4, "weights": "softmax", "scaling": "linear", "QK_std": 1.0,
+     "OV_std": 1.0, "b_std": 0.0, "embedding": null}
+                                              all positions, with weights; an embedding is for queries and keys
+    {"layer": "PositionalEmbedding", "std": 1.0, "decay": null, "norm": 2.0}
+                                              a vector for each position; there a part of the Attention behind it
     {"layer": "Parallel", "branches": [[LAYER, ...], ...]}
                                               the sum of the branches; [Identity] is a skip
 
@@ -64,6 +69,8 @@ def _build(description: dict[str, Any]) -> lnk.Node:
     kind = fields.pop("layer")
     if kind == "Parallel":
         return lnk.parallel(*map(_in_a_row, fields["branches"]))
+    if fields.get("embedding") is not None:
+        fields["embedding"] = _build(fields["embedding"])
     layer: lnk.Node = getattr(lnk, kind)(**fields)
     return layer
 
@@ -100,6 +107,10 @@ class _Walk:
             return self.convolution(layer)
         if kind in ("AvgPool", "SumPool", "GlobalAvgPool", "Flatten"):
             return {"layer": kind, **{name: _plain(v) for name, v in vars(layer).items()}}
+        if kind == "Attention":
+            return self.attention(layer)
+        if kind == "PositionalEmbedding":
+            return self.embedding(layer)
         if kind == "LayerNorm":
             return self.layer_norm(layer)
         if kind == "Parallel":
@@ -120,6 +131,16 @@ class _Walk:
     def convolution(self, layer: Any) -> dict[str, Any]:
         self.gaussian = self.independent = True
         return {"layer": "Conv", **{name: _plain(value) for name, value in vars(layer).items()}}
+
+    def attention(self, layer: Any) -> dict[str, Any]:
+        self.gaussian = self.independent = True
+        embedding = None if layer.embedding is None else self.embedding(layer.embedding)
+        return {"layer": "Attention", **vars(layer), "embedding": embedding}
+
+    def embedding(self, layer: Any) -> dict[str, Any]:
+        if callable(layer.decay):
+            raise NotExpressibleError("a function of the distance is no JSON")
+        return {"layer": "PositionalEmbedding", **vars(layer)}
 
     def layer_norm(self, layer: Any) -> dict[str, Any]:
         if layer.scale or layer.bias:

@@ -20,6 +20,7 @@ import numpy as np
 import lnkernel as lnk
 from lnkernel import (
     Abs,
+    Attention,
     AvgPool,
     Conv,
     Dense,
@@ -29,6 +30,7 @@ from lnkernel import (
     LayerNorm,
     LeakyRelu,
     Node,
+    PositionalEmbedding,
     Relu,
     SumPool,
     serial,
@@ -81,10 +83,35 @@ def architectures() -> dict[str, Node]:
             "strides": (conv((3,), strides=2, padding="VALID"), Relu(), conv((2,)), Abs()),
             "circular": (conv((5,), padding="CIRCULAR"), LayerNorm(), Relu(), AvgPool((2,))),
         }
+        sequences |= attentive()
         table |= {
             f"sequence, {name}, {end}": serial(*body, *last) for name, body in sequences.items()
         }
     return table
+
+
+def attentive() -> dict[str, tuple[Node, ...]]:
+    """Attention in all its forms, with embeddings for queries and keys, or for all."""
+
+    def look(**options: Any) -> Attention:
+        return Attention(16, 2, **{"QK_std": 0.7, "OV_std": 1.2, "b_std": 0.2, **options})
+
+    first, random = Dense(16, W_std=1.3, b_std=0.2), {"weights": "identity", "scaling": "sqrt"}
+    near = PositionalEmbedding(0.6, 2.0, 1.0)
+    return {
+        "attention at once": (look(), Relu()),
+        "attention": (first, Relu(), look(), Relu(), look(b_std=0.0)),
+        "attention, LN": (first, LayerNorm(), look(), LayerNorm(eps=1e-3), Relu()),
+        "attention, identity": (first, look(weights="identity"), Relu()),
+        "attention, relu": (first, look(weights="relu"), Relu()),
+        "attention, abs": (first, look(weights="abs"), Relu()),
+        "attention, random scores": (first, Relu(), look(**random), Relu()),
+        "embedded keys": (first, look(embedding=PositionalEmbedding(0.6)), Relu()),
+        "embedded keys, near": (first, Relu(), look(embedding=near), Relu()),
+        "embedded keys, random scores": (first, look(**random, embedding=near), Relu()),
+        "embedded": (first, PositionalEmbedding(0.6), look(), Relu()),
+        "embedded, random scores": (first, near, look(**random), Relu()),
+    }
 
 
 def inputs() -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from lnkernel import errors
 from lnkernel.arch import (
     Abs,
     Activate,
+    Attention,
     AvgPool,
     Clip,
     Conv,
@@ -25,6 +26,7 @@ from lnkernel.arch import (
     Gaussian,
     Gelu,
     GlobalAvgPool,
+    GlobalSumPool,
     GroupNorm,
     Hermite,
     Homogeneous,
@@ -35,6 +37,7 @@ from lnkernel.arch import (
     Parallel,
     Piecewise,
     Polynomial,
+    PositionalEmbedding,
     PositivelyHomogeneous,
     RectifiedPower,
     Relu,
@@ -54,10 +57,13 @@ from lnkernel.arch import (
     mlp,
     parallel,
     residual,
+    resnet,
     serial,
+    transformer,
 )
 from lnkernel.arch.latex import latex
 from lnkernel.arch.parse import parse
+from lnkernel.arch.registry import NONE_SUCH
 from lnkernel.bounds import (
     Bound,
     MeanBound,
@@ -85,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Abs",
     "Activate",
+    "Attention",
     "AvgPool",
     "Bound",
     "Certificate",
@@ -99,6 +106,7 @@ __all__ = [
     "Gaussian",
     "Gelu",
     "GlobalAvgPool",
+    "GlobalSumPool",
     "GroupNorm",
     "Hermite",
     "Homogeneous",
@@ -114,6 +122,7 @@ __all__ = [
     "Parallel",
     "Piecewise",
     "Polynomial",
+    "PositionalEmbedding",
     "PositivelyHomogeneous",
     "Posterior",
     "RMSNorm",
@@ -156,12 +165,14 @@ __all__ = [
     "plot",
     "posterior",
     "residual",
+    "resnet",
     "serial",
     "sklearn",
     "stax",
     "store_programs",
     "sup_diagonal",
     "tangent",
+    "transformer",
     "watch",
 ]
 
@@ -187,6 +198,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.finite.watching.watch").watch
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
+    if name in NONE_SUCH:
+        raise errors.MissingLayerError(name, *NONE_SUCH[name], module=__name__)
     if not name.startswith("_"):  # it may be a name of neural-tangents
         raise importlib.import_module(f"{__name__}.stax.missing").why_missing(name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -72,14 +72,14 @@ class ArchitectureTextError(LnkernelError, ValueError):
 
 
 class MissingLayerError(LnkernelError, AttributeError):
-    """A name of neural-tangents, mostly a layer of its `stax`, that this library does not have.
+    """A layer or another name, of neural-tangents or of common networks, that this library does not have.
 
-    >>> from lnkernel import stax
-    >>> stax.Conv(64, (3, 3))
+    >>> import lnkernel as lnk
+    >>> lnk.MaxPool((2, 2))
     Traceback (most recent call last):
     ...
-    lnkernel.errors.MissingLayerError: lnkernel.stax has no Conv: networks on images and sequences \
-    are not part of stax here. ...
+    lnkernel.errors.MissingLayerError: lnkernel has no MaxPool: the largest of several correlated \
+    features ...
     """
 
     def __init__(self, name: str, reason: str, remedy: str, module: str = "lnkernel.stax"):
@@ -272,8 +272,9 @@ class KernelOverflowError(LnkernelError, OverflowError):
     """
 
     def __init__(self, name: str, index: int, point: Any):
-        largest = max(abs(float(coordinate)) for coordinate in point)
-        norm = math.hypot(*(float(coordinate) / largest for coordinate in point)) if largest else 0
+        numbers = [abs(float(coordinate)) for coordinate in point.ravel()]  # of an image, too
+        largest = max(numbers)
+        norm = math.hypot(*(number / largest for number in numbers)) if largest else 0
         super().__init__(
             f"{name}: the kernel's exact value at point {index} (norm {norm * largest:.3g}) with "
             "itself is not in the range of float64 (it is larger than 1.8e308, or infinite; or a norm "

@@ -55,6 +55,22 @@ LAYERS: list[tuple[lnk.Node, list[float]]] = [
     (lnk.RMSNorm(1e-6, scale=True), [1e-6]),
     (lnk.GroupNorm(4), [0.0]),
     (lnk.GroupNorm(8, centre=False, scale=True, bias=True), [0.0]),
+    (lnk.LayerNorm(axes="all"), [0.0]),
+    (lnk.Conv(8, (3, 3)), [1.0, 0.0]),
+    (lnk.Conv(8, 3, 2, "valid", W_std=1.5, b_std=0.25), [1.5, 0.25]),
+    (lnk.AvgPool((2, 2)), []),
+    (lnk.AvgPool(2, 1, "SAME"), []),
+    (lnk.SumPool((2, 2)), []),
+    (lnk.GlobalAvgPool(), []),
+    (lnk.GlobalSumPool(), []),
+    (lnk.Flatten(), []),
+    (lnk.Attention(8), [1.0, 1.0, 0.0]),
+    (
+        lnk.Attention(8, 2, "identity", "sqrt", 0.5, 2.0, 0.25, lnk.PositionalEmbedding(0.5)),
+        [0.5, 2.0, 0.25, 0.5],
+    ),
+    (lnk.PositionalEmbedding(), [1.0]),
+    (lnk.PositionalEmbedding(0.5, 2.0, 1.0), [0.5]),
 ]
 ALL = [layer for layer, _ in LAYERS]
 WITH_LEAVES = [layer for layer, leaves in LAYERS if leaves]
@@ -66,7 +82,6 @@ def test_the_table_has_every_layer() -> None:
     layers = {type(layer).__name__ for layer in ALL}
     types = {"Node", "Elementwise", "PositivelyHomogeneous", "Smooth", "Serial", "Parallel"}
     types |= {"Piecewise", "Activate"}  # a function is not written as text: test_activate.py has it
-    types |= {"Conv", "AvgPool", "SumPool", "GlobalAvgPool", "Flatten"}  # test_images.py has them
     nodes = {name for name in lnk.arch.__all__ if isinstance(getattr(lnk, name), type)}
     assert layers == nodes - types
 
@@ -118,6 +133,13 @@ def test_tree_round_trip(layer: lnk.Node) -> None:
         (lnk.LayerNorm(0.5, scale=True), lnk.LayerNorm(1.0, scale=True)),
         (lnk.RMSNorm(0.5), lnk.RMSNorm(1.0)),
         (lnk.GroupNorm(4), lnk.GroupNorm(4)),
+        (lnk.Conv(8, (3, 3), W_std=1.5), lnk.Conv(8, (3, 3), W_std=3.0)),
+        (
+            lnk.Attention(8, b_std=0.5, embedding=lnk.PositionalEmbedding(0.5, 3.0)),
+            lnk.Attention(
+                8, QK_std=2.0, OV_std=2.0, b_std=1.0, embedding=lnk.PositionalEmbedding(1.0, 3.0)
+            ),
+        ),
     ],
     ids=repr,
 )

@@ -244,7 +244,7 @@ REFUSED: list[tuple[Any, str]] = [
     (multiplies, r"`return net.last\(2.0 \* nnx.relu.*it multiplies the data"),
     (uses_a_parameter, r"`return net.last\(net.first\(x\) \* net.scale\)`.*it multiplies the data"),
     (joins, r"`return jnp.concatenate.*no layer \(TypeError"),
-    (asks_for_the_shape, r"it asks for .reshape of the data"),
+    (asks_for_the_shape, r"it reshapes the data otherwise than by"),
     (decides, r"`return net.last\(x\) if x > 0.*it compares the data"),
     (returns_two, "it returns a tuple, not what became of the data"),
     (twice, r"`return net.last.*it calls self.a again"),

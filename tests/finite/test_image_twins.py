@@ -28,7 +28,7 @@ NETWORKS = {
     ),
     "pooled": lnk.serial(conv(), R, lnk.AvgPool((2, 2)), conv(), R, lnk.GlobalAvgPool(), DENSE),
     "sum": lnk.serial(
-        conv(), lnk.residual(R, conv()), lnk.SumPool((2, 2), 1, "SAME"), lnk.Flatten(), DENSE
+        conv(), lnk.residual(R, conv()), lnk.SumPool((2, 2), 1, "SAME"), lnk.GlobalSumPool(), DENSE
     ),
 }
 

@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axis of the points": (
         lambda: stax.LayerNorm(axis=(0, 1)),
-        "axis must be -1, the features, got",
+        "axis must be -1, the features, or all axes but the first, got",
     ),
     "axes of LayerNorm": (
         lambda: stax.LayerNorm(channel_axis=0),

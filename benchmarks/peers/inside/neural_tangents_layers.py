@@ -50,6 +50,8 @@ def layer(description: dict[str, Any]) -> Any:
         return stax.LayerNorm(axis=(1, 2, 3), **given)  # of images
     if kind in ("GlobalAvgPool", "Flatten"):
         return getattr(stax, kind)()
+    if kind == "Attention":
+        return attention(given)
     if kind in NUMERICAL:
         return stax.ElementwiseNumerical(*NUMERICAL[kind])
     if kind in ("LayerNorm", "Relu", "Abs", "Identity", "Erf", "Gelu"):
@@ -57,6 +59,38 @@ def layer(description: dict[str, Any]) -> Any:
     raise ValueError(f"unknown layer {kind!r}")
 
 
+def attention(given: dict[str, Any], before: dict[str, Any] | None = None) -> Any:
+    """Attention, with the embedding for queries and keys, or with one before it, which is for values too."""
+    embedding = given["embedding"] or before
+    options: dict[str, Any] = {}
+    if embedding is not None:
+        options = {"pos_emb_type": "SUM", "W_pos_emb_std": embedding["std"]}
+        options |= {"pos_emb_p_norm": embedding["norm"], "val_pos_emb": before is not None}
+        if embedding["decay"] is not None:
+            scale = embedding["decay"] ** embedding["norm"]
+            options["pos_emb_decay_fn"] = lambda distance: jax.numpy.exp(-distance / scale)
+    channels, heads = given["channels"], given["heads"]
+    return stax.GlobalSelfAttention(
+        *(channels, channels // heads, channels // heads, heads),
+        linear_scaling=given["scaling"] == "linear",
+        W_key_std=given["QK_std"],
+        W_out_std=given["OV_std"],
+        b_std=given["b_std"] if given["b_std"] != 0 else None,
+        attention_mechanism=given["weights"].upper(),
+        **options,
+    )
+
+
 def serial(layers: Iterable[dict[str, Any]]) -> Any:
     """Layers one after the other."""
-    return stax.serial(*map(layer, layers))
+    made: list[Any] = []
+    embedding = None
+    for description in layers:
+        if description["layer"] == "PositionalEmbedding":
+            embedding = description
+        elif embedding is not None:
+            made.append(attention(description, embedding))
+            embedding = None
+        else:
+            made.append(layer(description))
+    return stax.serial(*made)

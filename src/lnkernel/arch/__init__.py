@@ -1,11 +1,13 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
 from lnkernel.arch.activate import Activate
+from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
+from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.homogeneous import (
     Abs,
     Homogeneous,
@@ -20,7 +22,8 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
     Erf,
@@ -33,10 +36,12 @@ from lnkernel.arch.smooth import (
     Softplus,
     Tanh,
 )
+from lnkernel.arch.transformer import transformer
 
 __all__ = [
     "Abs",
     "Activate",
+    "Attention",
     "AvgPool",
     "Clip",
     "Conv",
@@ -49,6 +54,7 @@ __all__ = [
     "Gaussian",
     "Gelu",
     "GlobalAvgPool",
+    "GlobalSumPool",
     "GroupNorm",
     "Hermite",
     "Homogeneous",
@@ -59,6 +65,7 @@ __all__ = [
     "Parallel",
     "Piecewise",
     "Polynomial",
+    "PositionalEmbedding",
     "PositivelyHomogeneous",
     "RMSNorm",
     "RectifiedPower",
@@ -78,5 +85,7 @@ __all__ = [
     "mlp",
     "parallel",
     "residual",
+    "resnet",
     "serial",
+    "transformer",
 ]

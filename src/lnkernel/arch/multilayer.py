@@ -52,17 +52,17 @@ def mlp(
     return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))
 
 
-def chosen_blocks(name: str, hidden: int, norm: str | None) -> range:
-    """Which of so many hidden layers are normalised; `name` is that of the builder, for messages."""
+def chosen_blocks(name: str, hidden: object, norm: str | None, word: str = "hidden") -> range:
+    """Which of so many hidden layers are normalised; `name` and `word` are those of the builder, for messages."""
     if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
         raise ArchitectureError(
-            name, "", f"hidden must be an integer >= 1, got {hidden!r}", "Name at least one layer"
+            name, "", f"{word} must be an integer >= 1, got {hidden!r}", "Name at least one layer"
         )
     if hidden > DEEPEST:
         raise ArchitectureError(
             name,
             "",
-            f"hidden must be at most {DEEPEST}, got {hidden}, whose layers alone would fill the memory",
+            f"{word} must be at most {DEEPEST}, got {hidden}, whose layers alone would fill the memory",
             "Choose fewer layers, or width=... if the width was meant",
         )
     if norm is not None and norm not in ("first", "last", "all"):

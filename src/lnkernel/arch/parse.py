@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lnkernel.arch.node import Node
-from lnkernel.arch.registry import BUILDERS
+from lnkernel.arch.registry import BUILDERS, NONE_SUCH
 from lnkernel.errors import ArchitectureError, ArchitectureTextError
 
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -160,6 +160,9 @@ class _Reader:
             name = tree.id
         else:
             raise self.refusal(tree, "expected the name of a layer", _list_known())
+        if name in NONE_SUCH:
+            reason, remedy = NONE_SUCH[name]
+            raise self.refusal(tree, f"there is no {name}: {reason}", remedy)
         if name not in BUILDERS:
             near = _nearest(name)
             hint = f"Write {near}? " if near else ""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
+from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.homogeneous import Abs, Homogeneous, LeakyRelu, RectifiedPower, Relu
 from lnkernel.arch.jumps import Sign, Step
 from lnkernel.arch.multilayer import mlp
@@ -21,13 +23,28 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
+from lnkernel.arch.transformer import transformer
 
 Builder = TypeVar("Builder", bound=Callable[..., Node])
 
 BUILDERS: dict[str, Callable[..., Node]] = {}  # by what texts call them
 LAYERS: dict[str, type[Node]] = {"Serial": Serial, "Parallel": Parallel}  # of saved certificates
+
+# layers that people look for, which have no kernel in closed form: the reason and a way on
+NONE_SUCH: dict[str, tuple[str, str]] = {
+    "MaxPool": (
+        "the largest of several correlated features has no kernel in closed form",
+        "Use AvgPool, or a Conv with strides",
+    ),
+    "BatchNorm": (
+        "it normalises over a batch, so that one input's output depends on the other inputs",
+        "Use LayerNorm",
+    ),
+    "Dropout": ("it is random at every call", "Leave it out"),
+}
 
 
 def register(builder: Builder) -> Builder:
@@ -57,7 +74,16 @@ for _builder in (
     *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
-    *(Conv, AvgPool, SumPool, GlobalAvgPool, Flatten),
-    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn),
+    *(
+        Conv,
+        AvgPool,
+        SumPool,
+        GlobalAvgPool,
+        GlobalSumPool,
+        Flatten,
+        Attention,
+        PositionalEmbedding,
+    ),
+    *(LayerNorm, RMSNorm, GroupNorm, serial, residual, parallel, mlp, cnn, resnet, transformer),
 ):
     register(_builder)

@@ -1,6 +1,8 @@
 """How one pair of inputs flows through a network: one rule for each layer, one dual for each activation."""
 
+from lnkernel.calculus import attention as _attention  # noqa: F401  # registers its rule
 from lnkernel.calculus import convolution as _convolution  # noqa: F401  # registers its rules
+from lnkernel.calculus import embedding as _embedding  # noqa: F401  # registers its rule
 from lnkernel.calculus import homogeneous as _homogeneous  # noqa: F401  # registers its dual
 from lnkernel.calculus import image_norm as _image_norm  # noqa: F401  # registers its rule
 from lnkernel.calculus import jumps as _jumps  # noqa: F401  # registers its dual

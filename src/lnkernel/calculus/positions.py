@@ -2,19 +2,21 @@ r"""A pair of images or sequences: a block of positions of the same state.
 
 For a pair of inputs with features at positions $p$ of the one and $p'$ of the other, the calculus carries one state for
 each pair $(p, p')$: the numbers of a pair get the positions as their last axes, and those of a single input its own.
-Rules that act on every position by itself (Dense, activations, norms over channels, sums) do not notice. Two kinds of
+Rules that act on every position by itself (Dense, activations, norms over channels, sums) do not notice. Three kinds of
 layers do, and each has its rule:
 
 * a convolution, and Flatten, put the features of a patch side by side (`lnkernel.calculus.convolution`),
-* pooling adds the features of a window up (`lnkernel.calculus.pooling`).
+* pooling adds the features of a window up (`lnkernel.calculus.pooling`),
+* attention adds all of them up, with weights (`lnkernel.calculus.attention`).
 
-The first leaves equal positions equal, so that without pooling a block holds the pairs $(p, p)$ alone. Pooling needs
-what the kernel between different positions of one input says: its length there. That is `own`: found when the rules run
-on every input with itself, and only read when they run on pairs.
+The first leaves equal positions equal, so that without the others a block holds the pairs $(p, p)$ alone. These need
+what the kernel between different positions of one input says: its length there, and the weights. That is `own`: found
+when the rules run on every input with itself, and only read when they run on pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,6 +37,13 @@ class Own(Protocol):
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
         """Of both inputs the squared lengths at every position, where `block` is the kernel of the pairs."""
+        ...
+
+    def between_positions(
+        self, num: Arithmetic, at: Positions, block: Number, make: Callable[[Number], Number]
+    ) -> tuple[Number, Number]:
+        """Of both inputs what `make` gives of the kernel between all its positions, (..., count, count); `block` is
+        the kernel of the pairs."""
         ...
 
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:

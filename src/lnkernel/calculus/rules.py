@@ -169,7 +169,11 @@ def _(layer: Parallel, state: State, num: Arithmetic) -> State:
     The branches' centred parts are orthogonal to one another; their means add up along
     one common direction.
     """
-    ends = [rule(branch, state, num) for branch in layer.branches]
+    return summed(num, [rule(branch, state, num) for branch in layer.branches])
+
+
+def summed(num: Arithmetic, ends: list[State]) -> State:
+    """The sum of states that share no randomness but for their means."""
     centred, _ = orthogonal_sum(num, [end.centred for end in ends])
     mean, total = None, centred
     if any(end.mean is not None for end in ends):

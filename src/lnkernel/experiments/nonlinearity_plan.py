@@ -33,7 +33,7 @@ class NonlinearityPlan:
     """The size of the experiment."""
 
     seeds: list[int]
-    points: int = 1200
+    points: int = 5000
     width: int = 128
     epochs: int = 60
     batch: int = 100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,8 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import AvgPool, Conv, Flatten, GlobalAvgPool, SumPool
+from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
+from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
@@ -29,7 +29,7 @@ class NTKConv(nnx.Module):
         layer: Conv,
         in_features: int,
         out_features: int,
-        padding: Padding,
+        slides: list[Slide],
         *,
         dtype: DTypeLike,
         rngs: nnx.Rngs,
@@ -44,15 +44,15 @@ class NTKConv(nnx.Module):
             else nnx.Param(normal(rngs.params(), (out_features,), dtype))
         )
         self.in_features, self.out_features = in_features, out_features
-        self.strides, self.padding = layer.strides, tuple(padding)
+        self.filter, self.strides, self.padding = layer.filter, layer.strides, layer.padding
+        self.around = nnx.static(_around(slides))
 
     def __call__(self, x: Float[Array, "n *positions inputs"]) -> Float[Array, "n *places outputs"]:
         kernel = self.kernel[...]
         axes = "HWD"[: kernel.ndim - 2]
         layout = f"N{axes}C", f"{axes}IO", f"N{axes}C"
-        h = lax.conv_general_dilated(
-            x, kernel, self.strides, self.padding, dimension_numbers=layout
-        )
+        x, around = _surrounded(x, self.around, self.padding)
+        h = lax.conv_general_dilated(x, kernel, self.strides, around, dimension_numbers=layout)
         h = self.W_std / math.sqrt(math.prod(kernel.shape[:-1])) * h
         return h if self.bias is None else h + self.b_std * self.bias[...]
 
@@ -66,25 +66,31 @@ class Wrap(nnx.Module):
     def __call__(
         self, x: Float[Array, "n *positions features"]
     ) -> Float[Array, "n *more features"]:
-        return jnp.pad(x, ((0, 0), *self.padding, (0, 0)), mode="wrap")
+        return _surrounded(x, self.padding, "CIRCULAR")[0]
 
 
 class Pool(nnx.Module):
     """The sum over a window of positions, times a factor."""
 
-    def __init__(
-        self, window: tuple[int, ...], strides: tuple[int, ...], padding: Padding, factor: float
-    ):
-        self.window, self.strides = window, strides
-        self.padding, self.factor = nnx.static(tuple(padding)), factor
+    def __init__(self, layer: WindowPool, slides: list[Slide], factor: float):
+        self.layer, self.around = nnx.static(layer), nnx.static(_around(slides))
+        self.factor = factor
 
     def __call__(
         self, x: Float[Array, "n *positions features"]
     ) -> Float[Array, "n *places features"]:
-        dims, steps = (1, *self.window, 1), (1, *self.strides, 1)
-        around = ((0, 0), *self.padding, (0, 0))
+        dims, steps = (1, *self.layer.window, 1), (1, *self.layer.slides.strides, 1)
+        x, around = _surrounded(x, self.around, self.layer.padding)
         zero = jnp.zeros((), x.dtype)
-        return self.factor * lax.reduce_window(x, zero, lax.add, dims, steps, around)
+        every = ((0, 0), *around, (0, 0))
+        return self.factor * lax.reduce_window(x, zero, lax.add, dims, steps, every)
+
+
+def _surrounded(x: Array, around: Padding, padding: str) -> tuple[Array, Padding]:
+    """The positions with those of the other end around them; and how many zeros are still to come."""
+    if padding != "CIRCULAR":
+        return x, around
+    return jnp.pad(x, ((0, 0), *around, (0, 0)), mode="wrap"), [(0, 0)] * len(around)
 
 
 class Mean(nnx.Module):
@@ -92,6 +98,13 @@ class Mean(nnx.Module):
 
     def __call__(self, x: Float[Array, "n *positions features"]) -> Float[Array, "n features"]:
         return x.mean(axis=tuple(range(1, x.ndim - 1)))
+
+
+class Total(nnx.Module):
+    """The sum over all positions."""
+
+    def __call__(self, x: Float[Array, "n *positions features"]) -> Float[Array, "n features"]:
+        return x.sum(axis=tuple(range(1, x.ndim - 1)))
 
 
 class SideBySide(nnx.Module):
@@ -105,45 +118,44 @@ class SideBySide(nnx.Module):
 def _(layer: Conv, settings: TwinSettings) -> tuple[Layer, int]:
     width = layer.channels if settings.output or settings.width is None else settings.width
     slides = layer.window.over(settings.positions, "Conv")
-    around = _around(slides)
-    padding: Padding = [(0, 0)] * len(slides) if slides[0].wraps else around
-    made: Any
     if settings.parameterization == "ntk":
-        made = NTKConv(
-            layer, settings.n_in, width, padding, dtype=settings.dtype, rngs=settings.rngs
-        )
-    else:
-        W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
-        spread = W_std / math.sqrt(math.prod(layer.filter) * settings.n_in)
-        made = nnx.Conv(
-            settings.n_in,
-            width,
-            layer.filter,
-            layer.strides,
-            padding=padding,
-            use_bias=not known_zero(b_std),
-            kernel_init=jax.nn.initializers.normal(spread),
-            bias_init=jax.nn.initializers.normal(b_std),
-            dtype=settings.dtype,
-            param_dtype=settings.dtype,
-            rngs=settings.rngs,
-        )
-    return _wrapped(made, slides), width
+        return NTKConv(
+            layer, settings.n_in, width, slides, dtype=settings.dtype, rngs=settings.rngs
+        ), width
+    W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
+    spread = W_std / math.sqrt(math.prod(layer.filter) * settings.n_in)
+    # Flax's own circular padding is the same for strides of 1
+    wraps = slides[0].wraps and set(layer.strides) != {1}
+    made = nnx.Conv(
+        settings.n_in,
+        width,
+        layer.filter,
+        layer.strides,
+        padding="VALID" if wraps else layer.padding,
+        use_bias=not known_zero(b_std),
+        kernel_init=jax.nn.initializers.normal(spread),
+        bias_init=jax.nn.initializers.normal(b_std),
+        dtype=settings.dtype,
+        param_dtype=settings.dtype,
+        rngs=settings.rngs,
+    )
+    return (nnx.Sequential(Wrap(_around(slides)), made) if wraps else made), width
 
 
-@twin.register(AvgPool)
-@twin.register(SumPool)
-def _(layer: AvgPool | SumPool, settings: TwinSettings) -> tuple[Layer, int]:
+@twin.register
+def _(layer: WindowPool, settings: TwinSettings) -> tuple[Layer, int]:
     slides = layer.slides.over(settings.positions, type(layer).__name__)
-    padding = [(0, 0)] * len(slides) if slides[0].wraps else _around(slides)
-    factor = 1.0 / math.prod(layer.window) if isinstance(layer, AvgPool) else 1.0
-    pool = Pool(layer.window, layer.slides.strides, padding, factor)
-    return _wrapped(pool, slides), settings.n_in
+    return Pool(layer, slides, layer.factor), settings.n_in
 
 
 @twin.register
 def _(layer: GlobalAvgPool, settings: TwinSettings) -> tuple[Layer, int]:
     return Mean(), settings.n_in
+
+
+@twin.register
+def _(layer: GlobalSumPool, settings: TwinSettings) -> tuple[Layer, int]:
+    return Total(), settings.n_in
 
 
 @twin.register
@@ -157,11 +169,4 @@ def _(layer: Conv) -> bool:
 
 
 def _around(slides: list[Slide]) -> Padding:
-    return [(slide.low, slide.high) for slide in slides]
-
-
-def _wrapped(layer: Layer, slides: list[Slide]) -> Layer:
-    if not slides[0].wraps:
-        return layer
-    made: Layer = nnx.Sequential(Wrap(_around(slides)), layer)
-    return made
+    return tuple((slide.low, slide.high) for slide in slides)

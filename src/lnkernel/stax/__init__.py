@@ -30,19 +30,34 @@ from lnkernel.stax.layers import (
     Sin,
 )
 from lnkernel.stax.missing import why_missing
+from lnkernel.stax.spatial import (
+    AvgPool,
+    Conv,
+    Flatten,
+    GlobalAvgPool,
+    GlobalSelfAttention,
+    GlobalSumPool,
+    SumPool,
+)
 from lnkernel.stax.triple import Layer
 
 __all__ = [
     "ABRelu",
     "Abs",
+    "AvgPool",
+    "Conv",
     "Cos",
     "Dense",
     "ElementwiseNumerical",
     "Erf",
     "FanInSum",
     "FanOut",
+    "Flatten",
     "Gaussian",
     "Gelu",
+    "GlobalAvgPool",
+    "GlobalSelfAttention",
+    "GlobalSumPool",
     "Hermite",
     "Identity",
     "Kernel",
@@ -55,6 +70,7 @@ __all__ = [
     "Relu",
     "Sign",
     "Sin",
+    "SumPool",
     "parallel",
     "predict",
     "repeat",

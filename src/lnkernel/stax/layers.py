@@ -38,27 +38,8 @@ def Dense(
     >>> stax.Dense(512, W_std=1.5, b_std=0.05).arch
     Dense(width=512, W_std=1.5, b_std=0.05)
     """
-    _check_axes("Dense", batch_axis, channel_axis)
-    if not isinstance(parameterization, str) or parameterization.lower() not in PARAMETERIZATIONS:
-        raise ArchitectureError(
-            "stax.Dense", "", f"parameterization={parameterization!r} is not known", 'Take "ntk"'
-        )
-    chosen = parameterization.lower()
-    if tuple(s) != (1, 1):
-        raise ArchitectureError(
-            "stax.Dense",
-            "",
-            f"s={s!r} scales the widths of the standard parametrisation, which is not here",
-            "Omit it, and put the factor into out_dim",
-        )
-    if chosen == "standard" and b_std is not None and known_zero(b_std):
-        raise ArchitectureError(
-            "stax.Dense",
-            "",
-            'with parameterization="standard", b_std=0 is a bias that starts at zero and is '
-            "trained, which is not here",
-            "Take b_std=None for no bias, or a small b_std",
-        )
+    check_axes("Dense", batch_axis, channel_axis)
+    chosen = check_parameterization("Dense", parameterization, s, b_std)
     bias = 0.0 if b_std is None else b_std
     return layer_of(arch.Dense(out_dim, W_std=W_std, b_std=bias), chosen)
 
@@ -262,7 +243,7 @@ def LayerNorm(
     r"""$(u_i - \bar u)/\sqrt{\mathrm{var}(u) + \epsilon}$ over the features: `lnkernel.LayerNorm`.
 
     Args:
-        axis: -1, the features.
+        axis: -1, the features; or of images all axes but the first, (1, 2, 3), of sequences (1, 2).
         eps: added to the variance.
         batch_axis, channel_axis: 0 and -1, because inputs are of shape (points, features).
 
@@ -272,25 +253,54 @@ def LayerNorm(
     >>> stax.LayerNorm().arch
     LayerNorm(eps=1e-12, scale=False, bias=False)
     """
-    _check_axes("LayerNorm", batch_axis, channel_axis)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    if len(axes) != 1 or axes[0] not in (-1, 1):
+    check_axes("LayerNorm", batch_axis, channel_axis)
+    axes = sorted([axis] if isinstance(axis, int) else axis)
+    if axes in ([-1], [1]):
+        return layer_of(arch.LayerNorm(eps))
+    if len(axes) < 2 or axes != list(range(1, len(axes) + 1)):
         raise ArchitectureError(
             "stax.LayerNorm",
             "",
-            f"axis must be -1, the features, got {axis!r}",
-            "Inputs are of shape (points, features), and points are not normalised together",
+            f"axis must be -1, the features, or all axes but the first, got {axis!r}",
+            "Write axis=(1, 2, 3) for images, (1, 2) for sequences; inputs are not normalised together, nor images "
+            "along one axis",
         )
-    return layer_of(arch.LayerNorm(eps))
+    return layer_of(arch.LayerNorm(eps, axes="all"))
 
 
-def _check_axes(layer: str, batch_axis: Any, channel_axis: Any) -> None:
+def check_parameterization(layer: str, parameterization: Any, s: Any, b_std: Any) -> str:
+    """The parametrisation, in lower case; what is not here is refused."""
+    name = f"stax.{layer}"
+    if not isinstance(parameterization, str) or parameterization.lower() not in PARAMETERIZATIONS:
+        raise ArchitectureError(
+            name, "", f"parameterization={parameterization!r} is not known", 'Take "ntk"'
+        )
+    chosen = parameterization.lower()
+    if tuple(s) != (1, 1):
+        raise ArchitectureError(
+            name,
+            "",
+            f"s={s!r} scales the widths of the standard parametrisation, which is not here",
+            "Omit it, and put the factor into the width",
+        )
+    if chosen == "standard" and b_std is not None and known_zero(b_std):
+        raise ArchitectureError(
+            name,
+            "",
+            'with parameterization="standard", b_std=0 is a bias that starts at zero and is '
+            "trained, which is not here",
+            "Take b_std=None for no bias, or a small b_std",
+        )
+    return chosen
+
+
+def check_axes(layer: str, batch_axis: Any, channel_axis: Any) -> None:
     """The first of two axes (0 or -2) counts the points, and the last one (-1 or 1) the features."""
     if batch_axis not in (0, -2) or channel_axis not in (-1, 1):
         raise ArchitectureError(
             f"stax.{layer}",
             "",
             f"batch_axis must be 0 and channel_axis -1, got {batch_axis!r} and {channel_axis!r}: "
-            "inputs are of shape (points, features)",
-            "Transpose the data, and reshape images by x.reshape(len(x), -1)",
+            "inputs are of shape (points, features), or images with the channels last",
+            "Transpose the data; images are (n, height, width, channels)",
         )

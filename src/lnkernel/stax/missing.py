@@ -5,8 +5,9 @@ from __future__ import annotations
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
-DENSE = "it is about images, sequences or graphs, and stax takes points of shape (n, d) here"
-IMAGES = "networks on images and sequences are not part of stax here"
+GRAPHS = "it is about graphs, masks or parts of arrays, which are not in this library"
+IMAGES = "its kernel on images is not in this library"
+WORDS = "it is an enumeration whose members are words here"
 OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
     "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
@@ -21,18 +22,13 @@ BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 
 # reason, remedy: names
 MISSING = {
-    (DENSE, ELSEWHERE): (
-        *("Aggregate", "AggregateImplementation", "AttentionMechanism", "ConvLocal"),
-        *("ConvTranspose", "DotGeneral", "GlobalSelfAttention", "GlobalSumPool", "ImageResize"),
-        *("Index", "MaskedArray", "Padding", "PositionalEmbedding", "Slice"),
-        *("supports_masking", "unmask_fn"),
+    (GRAPHS, ELSEWHERE): (
+        *("Aggregate", "AggregateImplementation", "DotGeneral", "Index", "Slice"),
+        *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
-    (
-        IMAGES,
-        "Build the network with lnkernel.Conv and its like; docs/migration.md has both beside one another",
-    ): (*("AvgPool", "Conv", "GlobalAvgPool", "SumPool"),),
-    (DENSE, "Omit it, and give x.reshape(len(x), -1): the Dense behind it means the same"): (
-        "Flatten",
+    (IMAGES, ELSEWHERE): ("ConvLocal", "ConvTranspose", "ImageResize"),
+    (WORDS, "Write the word itself, e.g. attention_mechanism='SOFTMAX', padding='SAME'"): (
+        *("AttentionMechanism", "Padding", "PositionalEmbedding"),
     ),
     (OTHERS, ACTIVATIONS): (
         *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
@@ -100,6 +96,7 @@ ONLY_IN_STAX = {
     "ElementwiseNumerical": "Activate(function)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
+    "GlobalSelfAttention": "Attention(...)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
     "RectifiedMonomial": "RectifiedPower(degree)",

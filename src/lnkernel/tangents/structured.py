@@ -59,7 +59,7 @@ def structured_jacobian(function: Function, x: Float[Array, "n d"]) -> list[Piec
     (slopes, direct), inputs = jax.vmap(of_one)(x)
     layers = dict(inner_layers(_merge(function, function.params)))
     factored = [
-        Piece(slopes[path], _features(layers[path], path, params, inputs[path])) for path in found
+        _piece(slopes[path], _features(layers[path], path, params, inputs[path])) for path in found
     ]
     return factored + [Piece(leaf, None) for leaf in jax.tree.leaves(direct)]
 
@@ -76,14 +76,26 @@ def _merge(function: Function, params: Any) -> Any:
     return function.apply.merge(params, function.rest)  # type: ignore[attr-defined]
 
 
+def _piece(
+    slopes: Float[Array, "n outputs one *positions width"],
+    features: Float[Array, "n *positions parameters"],
+) -> Piece:
+    """The outer product in factors; of a layer at many positions the sum of theirs, multiplied out."""
+    if features.ndim == 2:
+        return Piece(slopes, features)
+    n, outputs, width = len(slopes), slopes.shape[1], slopes.shape[-1]
+    flat = features.reshape(n, -1, features.shape[-1])
+    return Piece(jnp.einsum("nopw,npf->nowf", slopes.reshape(n, outputs, -1, width), flat), None)
+
+
 def _features(
-    layer: Any, path: Path, chosen: dict[Path, Array], a: Float[Array, "n features"]
-) -> Float[Array, "n parameters"]:
+    layer: Any, path: Path, chosen: dict[Path, Array], a: Float[Array, "n *positions features"]
+) -> Float[Array, "n *positions parameters"]:
     """(c a, s) of c W a + s b: (n, features + 1); of the two only what is chosen."""
     c, s = scales(layer)
     weights = [c * a] if (*path, "kernel") in chosen else []
-    bias = [jnp.full((len(a), 1), s, a.dtype)] if (*path, "bias") in chosen else []
-    return jnp.concatenate(weights + bias, 1)
+    bias = [jnp.full((*a.shape[:-1], 1), s, a.dtype)] if (*path, "bias") in chosen else []
+    return jnp.concatenate(weights + bias, -1)
 
 
 def _run(

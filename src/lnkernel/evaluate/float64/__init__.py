@@ -1,5 +1,6 @@
 """float64, by NumPy and JAX: the arithmetic, and the functions that activations and norms need."""
 
+from lnkernel.evaluate.float64 import attention as _attention  # noqa: F401  # registers functions
 from lnkernel.evaluate.float64 import clip_moments as _clip_moments  # noqa: F401  # registers a rule
 from lnkernel.evaluate.float64 import hermite as _hermite  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import jumps as _jumps  # noqa: F401  # registers a function

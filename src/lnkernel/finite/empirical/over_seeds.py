@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.arch.text import Architecture
-from lnkernel.check import as_points, as_seeds, check_dimensions
+from lnkernel.arch.facts import acts_on_positions, position_axes
+from lnkernel.arch.text import Architecture, as_architecture
+from lnkernel.check import as_images, as_points, as_seeds, check_dimensions
 from lnkernel.finite.build import Network, network
 from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
@@ -39,7 +40,7 @@ def empirical_ntk_over_seeds(
 
     Args:
         arch: the architecture.
-        x, x2: inputs, (n, d) and (m, d); without x2 the matrix is symmetric.
+        x, x2: inputs, (n, d) and (m, d), or images; without x2 the matrix is symmetric.
         width: the width of the hidden layers, by default their own.
         seeds: their number (0, 1, ...), at least 2, or the seeds themselves.
         dtype: float32 or float64: that of the networks. The mean over them is taken in float64.
@@ -72,7 +73,13 @@ def over_networks(
     progress: bool | None,
 ) -> Estimate:
     """The mean of a matrix over the networks of an architecture, one after the other."""
-    points = [as_points(name, side) for name, side in zip(("x", "x2"), sides(x, x2), strict=False)]
+    arch = as_architecture(arch)
+    axes, of_positions = position_axes(arch), acts_on_positions(arch)
+    points = [
+        as_images(name, side, axes) if of_positions else as_points(name, side)
+        for name, side in zip(("x", "x2"), sides(x, x2), strict=False)
+    ]
+    in_dim = points[0].shape[1:] if of_positions else points[0].shape[1]
     check_dimensions(points[0], points[-1])
     chosen = as_seeds(seeds, at_least=2)
     other = None if x2 is None else len(points[1])
@@ -80,7 +87,7 @@ def over_networks(
 
     def samples() -> Iterator[np.ndarray]:
         for seed in show_progress(chosen, progress, "networks"):
-            yield matrix(network(arch, points[0].shape[1], width, rngs=seed, dtype=dtype))
+            yield matrix(network(arch, in_dim, width, rngs=seed, dtype=dtype))
 
     with jax.enable_x64(precision_of(dtype) == np.float64):
         return estimate(samples())

@@ -14,7 +14,7 @@ class Entry(NamedTuple):
     """A function, and the layers that stand for it."""
 
     function: Any  # held here, because it is found by its identity
-    layer: Node
+    layer: Node | None
     with_keywords: Callable[..., Node] | None
     name: str | None
 
@@ -24,7 +24,7 @@ _entries: dict[int, Entry] = {}
 
 def register_function(
     function: Any,
-    layer: Node,
+    layer: Node | None,
     *,
     with_keywords: Callable[..., Node] | None = None,
     name: str | None = None,
@@ -33,7 +33,7 @@ def register_function(
 
     Args:
         function: recognised by its identity.
-        layer: what it computes.
+        layer: what it computes; None where only its keywords tell.
         with_keywords: the layer of `functools.partial(function, **keywords)`, as a function of
             those keywords that it knows.
         name: the function's name, to be listed among those that can be read.
@@ -53,6 +53,11 @@ def find_layer(function: Any) -> Node | None:
     if isinstance(function, functools.partial) and id(function.func) in _entries:
         return _bind_keywords(_entries[id(function.func)], function)
     return None
+
+
+def is_registered(function: Any) -> bool:
+    """Whether it, or what it is a `functools.partial` of, is registered, perhaps for some keywords alone."""
+    return id(getattr(function, "func", function)) in _entries
 
 
 def _bind_keywords(entry: Entry, function: functools.partial[Any]) -> Node | None:

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 
 from flax import nnx
 
-from lnkernel.arch import Serial, serial
+from lnkernel.arch import Node, Serial, serial
+from lnkernel.arch.compose import layers_of
+from lnkernel.arch.facts import position_axes
 from lnkernel.arch.flow import check_network
-from lnkernel.errors import InputError
+from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
     activations,
     composition,
     linear,
     norms,
+    spatial,
     tracing,
 )
 from lnkernel.finite.reading.registry import Reading, read
+from lnkernel.finite.reading.tokens import axes_told
 
 Stds = float | Sequence[float] | None
 
@@ -24,7 +28,8 @@ Stds = float | Sequence[float] | None
 def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> Serial:
     r"""The architecture of a Flax module, to ask for its kernels.
 
-    It reads `nnx.Linear`, `nnx.LayerNorm`, `nnx.RMSNorm`, `nnx.GroupNorm` (its closed form needs
+    It reads `nnx.Linear`, `nnx.Conv`, `nnx.avg_pool`, `x.reshape(x.shape[0], -1)` and means over all positions,
+    `x.mean(axis=(1, 2))`, `nnx.LayerNorm`, `nnx.RMSNorm`, `nnx.GroupNorm` (its closed form needs
     `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`,
@@ -48,7 +53,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
 
     Args:
         module: the network.
-        W_std: for the `nnx.Linear` layers, one number or one for each in the order of the data: their
+        W_std: for the `nnx.Linear` and `nnx.Conv` layers, one number or one for each in the order of the data: their
             weights were drawn with variance $W_{std}^2/n_{in}$ (`he_normal`: `2**0.5`).
         b_std: the same for the standard deviation of their biases; without `use_bias` it is 0.
 
@@ -83,12 +88,30 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
             f"{module!r} of type {type(module).__name__}",
             "Write e.g. from_flax(nnx.Sequential(nnx.Linear(3, 64, rngs=rngs), ...))",
         )
-    count = sum(type(part) is nnx.Linear for _, part in nnx.iter_modules(module))
+    count = sum(type(part) in (nnx.Linear, nnx.Conv) for _, part in nnx.iter_modules(module))
     stds = zip(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count), strict=True)
-    node, _ = read(module, Reading(None, stds))
-    layers = node.layers if isinstance(node, Serial) else (node,)
-    check_network(Serial(layers))
+    told: list[int] = []
+    token = axes_told.set(told)
+    try:
+        node, _ = read(module, Reading(None, stds))
+    finally:
+        axes_told.reset(token)
+    layers = layers_of(node)
+    _check_axes(check_network(Serial(layers)), told)
     return serial(*layers)
+
+
+def _check_axes(arch: Node, told: list[int]) -> None:
+    """A mean, or a norm, over axes 1, 2, ... is over all positions only if there are so many axes."""
+    axes = position_axes(arch)
+    wrong = [count for count in told if count != (axes or told[0])]
+    if wrong:
+        raise ArchitectureError(
+            "mean or norm",
+            "",
+            f"one is over {wrong[0]} axes behind the first, and the positions have {axes or told[0]}",
+            "Take all axes of the positions: axis=(1, 2) for the mean of images",
+        )
 
 
 def _one_each(name: str, given: Stds, count: int) -> list[float | None]:
@@ -97,7 +120,7 @@ def _one_each(name: str, given: Stds, count: int) -> list[float | None]:
     if isinstance(given, str) or len(given) != count:
         raise InputError(
             name,
-            f"a number, or one for each of the {count} nnx.Linear",
+            f"a number, or one for each of the {count} nnx.Linear and nnx.Conv",
             repr(given),
             f"Write e.g. {name}=1.0",
         )

@@ -11,10 +11,21 @@ from lnkernel.arch import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.modules import ExactNorm, GroupRMSNorm
 from lnkernel.finite.reading.registry import Found, Reading, read, read_module
+from lnkernel.finite.reading.tokens import axes_told
 
 
 @read_module.register
 def _(part: nnx.LayerNorm, reading: Reading) -> Found:
+    over = part.reduction_axes
+    if (
+        isinstance(over, tuple | list)
+        and sorted(over) == [*range(1, len(over) + 1)]
+        and len(over) > 1
+    ):
+        _demand_fresh(part, reading.here)
+        reading.check_width(part, part.num_features)
+        axes_told.get([]).append(len(over) - 1)  # of the positions: the last one is of the channels
+        return LayerNorm(part.epsilon, **_trained_parts(part), axes="all"), part.num_features
     _check(part, reading, part.num_features)
     return LayerNorm(part.epsilon, **_trained_parts(part)), part.num_features
 

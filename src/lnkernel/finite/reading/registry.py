@@ -16,6 +16,7 @@ import jax
 from flax import nnx
 
 from lnkernel.arch import Node
+from lnkernel.arch.flow import Kind, Place, step
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.reading.functions import find_layer
 from lnkernel.finite.reading.refusals import explain_refusal
@@ -64,7 +65,7 @@ def read_module(part: Any, reading: Reading) -> Found:
     if layer is None:
         refusal = explain_refusal(part)
         raise ArchitectureError(refusal.name, reading.here, refusal.reason, refusal.remedy)
-    return layer, reading.width
+    return layer, step(layer, Place(Kind.ANY, width=reading.width), reading.here).width
 
 
 def read(part: Any, reading: Reading) -> Found:

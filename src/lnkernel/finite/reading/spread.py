@@ -20,7 +20,7 @@ def check_weights(linear: Any, here: str) -> None:
     ones, as Flax's are, vary less.
     """
     W = np.asarray(linear.kernel[...], float)
-    ratio, N = float(np.mean(W**2)) * len(W), W.size
+    ratio, N = float(np.mean(W**2)) * math.prod(W.shape[:-1]), W.size
     chance = 2 * math.sqrt(SURE / N)
     if -chance <= ratio - 1 <= chance + 2 * SURE / N:
         return

@@ -14,7 +14,7 @@ from typing import Any
 
 from flax import nnx
 
-from lnkernel.finite.reading.functions import find_layer
+from lnkernel.finite.reading.functions import is_registered
 from lnkernel.finite.reading.tokens import NotUnderstoodError, Token
 
 LIBRARIES = ("jax", "flax", "numpy", "optax", "builtins", "functools", "math", "scipy")
@@ -68,7 +68,7 @@ def stand_in(value: Any, name: str, record: Record) -> Any:
         return Part(value, name, record)
     if isinstance(value, ModuleType):
         return Library(value, record)
-    if find_layer(value) is not None or isinstance(value, functools.partial):
+    if is_registered(value) or isinstance(value, functools.partial):
         return _record_calls_of(value, name, record)
     if isinstance(value, FunctionType) and is_users(value):
         return _copy_when_called(value, record)

@@ -6,10 +6,12 @@ beginning can be added; what lies behind that beginning is a sum of branches.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lnkernel.arch import Identity, Node, Parallel, Serial
+from lnkernel.arch import Flatten, GlobalAvgPool, Identity, Node, Parallel, Serial
+from lnkernel.arch.compose import layers_of
 
 
 class NotUnderstoodError(Exception):
@@ -18,6 +20,36 @@ class NotUnderstoodError(Exception):
     def __init__(self, why: str):
         super().__init__(why)
         self.why = why
+
+
+class Sizes:
+    """The shape of the data, of which only the number of inputs has a meaning here."""
+
+    def __getitem__(self, place: object) -> Sizes:
+        if place != 0:
+            raise NotUnderstoodError("what it does depends on the shape of the data")
+        return self
+
+
+# how many axes of positions the functions below were told of while a module is read
+axes_told: ContextVar[list[int]] = ContextVar("axes_told")
+
+
+def flattened(*shape: Any) -> Node:
+    """The layer of `reshape(x.shape[0], -1)`."""
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    if len(sizes) != 2 or not isinstance(sizes[0], Sizes) or sizes[1] != -1:
+        raise NotUnderstoodError("it reshapes the data otherwise than by (x.shape[0], -1)")
+    return Flatten()
+
+
+def mean_over(axis: Any = None, keepdims: bool = False) -> Node:
+    """The layer of a mean over axes 1, 2, ..., which are to be all axes of the positions."""
+    axes = (axis,) if isinstance(axis, int) else axis
+    if keepdims or not isinstance(axes, tuple | list) or sorted(axes) != [*range(1, len(axes) + 1)]:
+        raise NotUnderstoodError("it takes a mean that is not over all positions, axis=(1, 2)")
+    axes_told.get([]).append(len(axes))
+    return GlobalAvgPool()
 
 
 @dataclass(frozen=True, eq=False)  # one event in one call, and no other, however alike
@@ -57,6 +89,19 @@ class Token:
 
     def __pos__(self) -> Token:
         return self
+
+    @property
+    def shape(self) -> Sizes:
+        """Of which the number of inputs may be taken, to flatten the rest."""
+        return Sizes()
+
+    def reshape(self, *shape: Any) -> Token:
+        """All positions and features side by side: `x.reshape(x.shape[0], -1)`."""
+        return self.behind(flattened(*shape), None)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Token:
+        """Over all positions: `x.mean(axis=(1, 2))`."""
+        return self.behind(mean_over(axis, keepdims), self.width)
 
     def __bool__(self) -> NoReturn:
         raise NotUnderstoodError("what it does depends on the data")
@@ -119,5 +164,5 @@ def in_sequence(steps: tuple[Step, ...]) -> Node:
         return steps[0].node
     layers: list[Node] = []
     for step in steps:
-        layers.extend(step.node.layers if isinstance(step.node, Serial) else (step.node,))
+        layers.extend(layers_of(step.node))
     return Serial(tuple(layers)) if layers else Identity()

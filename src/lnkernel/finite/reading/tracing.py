@@ -14,7 +14,9 @@ import jax
 from flax import nnx
 
 from lnkernel.arch import Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
+from lnkernel.finite.reading.functions import find_layer
 from lnkernel.finite.reading.refusals import explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read, read_module
 from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
@@ -38,7 +40,15 @@ def _(part: nnx.Module, reading: Reading) -> Found:
     return follow(part, call, reading)
 
 
-def follow(module: nnx.Module, call: FunctionType, reading: Reading) -> Found:
+@read_module.register
+def _(part: FunctionType, reading: Reading) -> Found:
+    """A function of the user's own, such as `lambda x: x.reshape(x.shape[0], -1)`, is followed as well."""
+    if find_layer(part) is None and is_users(part):
+        return follow(part, part, reading)
+    return read_module.dispatch(object)(part, reading)
+
+
+def follow(module: Any, call: FunctionType, reading: Reading) -> Found:
     """The architecture that a call of the module goes through."""
 
     def record(part: Any, name: str, given: Token) -> Token:
@@ -48,7 +58,8 @@ def follow(module: nnx.Module, call: FunctionType, reading: Reading) -> Found:
         return given.behind(node, width)
 
     try:
-        end = copy_function(call, record)(Part(module, "self", record), Token((), reading.width))
+        given = (Part(module, "self", record),) if isinstance(module, nnx.Module) else ()
+        end = copy_function(call, record)(*given, Token((), reading.width))
         if not isinstance(end, Token):
             raise NotUnderstoodError(
                 f"it returns a {type(end).__name__}, not what became of the data"
@@ -62,7 +73,7 @@ def follow(module: nnx.Module, call: FunctionType, reading: Reading) -> Found:
         why = f"it does something with the data that is no layer ({_in_short(problem)})"
         raise _refusal(module, reading, problem, why) from None
     node = in_sequence(end.trail)
-    return node if isinstance(node, Serial) else Serial((node,)), end.width
+    return Serial(layers_of(node)), end.width
 
 
 def _demand_tree(trail: tuple[Step, ...]) -> None:
@@ -74,9 +85,7 @@ def _demand_tree(trail: tuple[Step, ...]) -> None:
         )
 
 
-def _refusal(
-    module: nnx.Module, reading: Reading, problem: BaseException, why: str
-) -> ArchitectureError:
+def _refusal(module: Any, reading: Reading, problem: BaseException, why: str) -> ArchitectureError:
     frames = [
         frame
         for frame in traceback.extract_tb(problem.__traceback__)
@@ -87,7 +96,8 @@ def _refusal(
         text = linecache.getline(last.filename, last.lineno or 0).strip()
         said = f", `{text}`," if text else ""
         why = f"line {last.lineno} of {Path(last.filename).name}{said} is not understood: {why}"
-    return ArchitectureError(type(module).__name__, reading.here, why, REMEDY)
+    name = getattr(module, "__name__", type(module).__name__)
+    return ArchitectureError(name, reading.here, why, REMEDY)
 
 
 def _in_short(problem: Exception) -> str:

@@ -1,0 +1,67 @@
+"""Kernels of networks written as a user of neural-tangents writes them, for a test of `lnkernel.stax`.
+
+    .venv-peers/bin/python benchmarks/peers/inside/neural_tangents_stax.py tests/peers/neural_tangents_stax.npz
+
+The file holds `words` (n, length, channels), `images` (n, height, width, channels), and for each network (nngp, ntk) as
+"words: " or "images: " and its text, which both libraries read.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import jax
+import numpy as np
+
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp  # noqa: E402
+import neural_tangents  # noqa: E402
+from neural_tangents import stax  # noqa: E402
+
+D, END = "stax.Dense(8, 1.3, 0.2)", "stax.GlobalAvgPool(), stax.Dense(1, 1.2)"
+LOOK = "stax.GlobalSelfAttention(8, 4, 4, 2, "
+NEAR = "pos_emb_decay_fn=lambda d: jnp.exp(-d / 3), pos_emb_p_norm=1, W_pos_emb_std=0.7"
+WORDS = [
+    f"{D}, stax.Relu(), stax.Conv(8, (2,)), stax.Relu(), stax.Flatten(), stax.Dense(1, 1.2, 0.1)",
+    f"{D}, stax.Relu(), stax.AvgPool((2,)), {D}, stax.Relu(), stax.GlobalSumPool()",
+    f"{D}, stax.LayerNorm(axis=(1, 2), eps=0.1), stax.Relu(), {END}",
+    f"{D}, stax.LayerNorm(), stax.Relu(), stax.SumPool((3,), (2,), 'SAME'), {D}, stax.Relu(), {END}",
+    f"{LOOK}), stax.Relu(), {END}",
+    f"{D}, {LOOK}W_key_std=0.5, W_query_std=1.5, W_value_std=2.0, W_out_std=0.6, b_std=0.3), {END}",
+    f"{D}, {LOOK}linear_scaling=False, attention_mechanism='IDENTITY'), stax.Relu(), {END}",
+    f"{D}, {LOOK}attention_mechanism='RELU', pos_emb_type='SUM', {NEAR}), stax.Relu(), {END}",
+    f"{D}, {LOOK}pos_emb_type='CONCAT', W_pos_emb_std=0.7), stax.Relu(), {END}",
+    f"{D}, {LOOK}pos_emb_type='CONCAT', val_pos_emb=True, {NEAR}), stax.Relu(), {END}",
+    f"{D}, {LOOK}pos_emb_type='SUM', val_pos_emb=True, {NEAR}), stax.Relu(), {END}",
+    f"{D}, {LOOK}linear_scaling=False, attention_mechanism='IDENTITY', pos_emb_type='CONCAT', {NEAR}), {END}",
+    f"{D}, {LOOK}linear_scaling=False, attention_mechanism='IDENTITY', pos_emb_type='CONCAT', val_pos_emb=True, "
+    f"{NEAR}), {END}",
+]
+IMAGES = [
+    f"stax.Conv(8, (2, 3), (2, 1), 'SAME', 1.4, 0.2), stax.Relu(), {END}",
+    f"stax.Conv(8, (2, 2)), stax.LayerNorm(axis=(1, 2, 3), eps=0.1), stax.Relu(), {END}",
+    "stax.Conv(8, (2, 2), padding='CIRCULAR', dimension_numbers=('NHWC', 'HWIO', 'NHWC')), stax.FanOut(2), "
+    "stax.parallel(stax.Identity(), stax.serial(stax.Relu(), stax.Conv(8, (3, 3), padding='SAME'))), "
+    "stax.FanInSum(), stax.Relu(), stax.Flatten(), stax.Dense(1)",
+    "stax.Flatten(), stax.Dense(8), stax.Relu(), stax.Dense(1)",
+]
+
+
+def main(path: str) -> None:
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(4)
+    given = {"words": rng.normal(size=(3, 5, 2)), "images": rng.normal(size=(3, 4, 3, 2))}
+    found = {}
+    for kind, texts in (("words", WORDS), ("images", IMAGES)):
+        for text in texts:
+            kernel_fn = eval(f"stax.serial({text})", {"stax": stax, "jnp": jnp})[2]
+            both = kernel_fn(given[kind], None, ("nngp", "ntk"))
+            found[f"{kind}: {text}"] = np.stack([np.asarray(both.nngp), np.asarray(both.ntk)])
+    about = f"neural-tangents {neural_tangents.__version__}, jax {jax.__version__}"
+    np.savez_compressed(path, **given, **found, about=np.array(about))
+    print(f"{len(found)} networks: {path}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

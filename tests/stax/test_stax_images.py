@@ -1,0 +1,119 @@
+"""Images and sequences in `stax`: the kernels of neural-tangents' own words, finite networks, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lnkernel as lnk
+from lnkernel import stax
+from lnkernel.errors import InputError, LnkernelError
+
+with np.load(Path(__file__).parents[1] / "peers" / "neural_tangents_stax.npz") as stored:
+    GOLDEN = dict(stored)
+TEXTS = [name for name in GOLDEN if ": " in name]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_same_words_have_the_same_kernels(name: str) -> None:
+    """benchmarks/peers/inside/neural_tangents_stax.py has run them."""
+    kind, _, text = name.partition(": ")
+    kernel_fn = eval(f"stax.serial({text})", {"stax": stax, "jnp": jnp}).kernel_fn
+    for found, theirs in zip(
+        kernel_fn(GOLDEN[kind], None, ("nngp", "ntk")), GOLDEN[name], strict=True
+    ):
+        ends = np.sqrt(np.diagonal(theirs))
+        off = np.abs(found - theirs) / np.outer(ends, ends)
+        # neural-tangents takes angles from rounded cosines, and is off by the root of a rounding at equal inputs
+        assert (off - np.diag(np.diagonal(off))).max() < 1e-13
+        assert off.max() < 1e-7
+
+
+def test_there_are_enough() -> None:
+    assert len(TEXTS) >= 17 and "0.6.5" in str(GOLDEN["about"])
+
+
+def test_finite_networks() -> None:
+    layer = stax.serial(
+        stax.Conv(8, (2, 2), padding="SAME", b_std=0.1),
+        stax.LayerNorm(),
+        stax.Relu(),
+        stax.AvgPool((2, 2), (2, 2)),
+        stax.GlobalSelfAttention(8, 4, 4, 2),
+        stax.Flatten(),
+        stax.Dense(3),
+    )
+    images = GOLDEN["images"]
+    shape, params = layer.init_fn(jax.random.key(0), images.shape)
+    assert shape == (3, 3)
+    assert layer.apply_fn(params, images).shape == (3, 3)
+    with pytest.raises(InputError, match="those of images and sequences where the network acts"):
+        layer.init_fn(jax.random.key(0), (3, 4))
+    with pytest.raises(InputError, match=r"start it with stax.Flatten\(\)"):
+        stax.Dense(3).init_fn(jax.random.key(0), images.shape)
+
+
+def test_predictions_on_images() -> None:
+    images, y = GOLDEN["images"], np.array([[0.0], [1.0], [2.0]])
+    layer = stax.serial(stax.Conv(8, (3, 3)), stax.Relu(), stax.Flatten(), stax.Dense(1))
+    predict = stax.predict.gradient_descent_mse_ensemble(layer.kernel_fn, images, y)
+    np.testing.assert_allclose(predict(x_test=images, get="ntk"), y, atol=1e-9)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "channels first": (
+        lambda: stax.Conv(8, (3, 3), dimension_numbers=("NCHW", "OIHW", "NCHW")),
+        "stax.Conv: dimension_numbers=.*does not have the channels last.*Move the channels",
+    ),
+    "other letters": (
+        lambda: stax.Conv(8, (3, 3), dimension_numbers=("NHC",) * 3),
+        "channels last",
+    ),
+    "channel_axis": (lambda: stax.GlobalAvgPool(channel_axis=2), "channel_axis -1, got 0 and 2"),
+    "edges": (
+        lambda: stax.AvgPool((2, 2), padding="SAME", normalize_edges=True),
+        "divides by the pixels that are there",
+    ),
+    "part of the axes": (lambda: stax.LayerNorm(axis=(1, -1)), "or all axes but the first"),
+    "one axis of an image": (lambda: stax.LayerNorm(axis=2), r"Write axis=\(1, 2, 3\) for images"),
+    "s": (lambda: stax.Conv(8, (3,), s=(2, 1)), "stax.Conv: s="),
+    "softmax with the root": (
+        lambda: stax.GlobalSelfAttention(8, 4, 4, 2, linear_scaling=False),
+        "has no closed form",
+    ),
+    "channels of embeddings": (
+        lambda: stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type="CONCAT", n_chan_pos_emb=3),
+        "n_chan_pos_emb=3 is a share of channels",
+    ),
+    "a word": (lambda: stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type="ADD"), "'ADD' is not"),
+    "batch_axis_out": (lambda: stax.Flatten(batch_axis_out=1), "batch_axis_out=1 are not 0"),
+    "embeddings of the input": (
+        lambda: stax.serial(
+            stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type="SUM"), stax.Flatten()
+        ).kernel_fn(GOLDEN["words"], None, "ntk"),
+        "raw input, whose finitely many channels",
+    ),
+    "an output at every position": (
+        lambda: stax.Conv(8, (3,)).kernel_fn(GOLDEN["words"], None, "ntk"),
+        "an output at every position",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    call, message = REFUSED[name]
+    with pytest.raises(LnkernelError, match=message):
+        call()
+
+
+def test_strides_are_one_by_default_there() -> None:
+    assert stax.AvgPool((2, 2)).arch == lnk.AvgPool((2, 2), 1)
+    assert stax.SumPool((2, 2), (2, 1)).arch == lnk.SumPool((2, 2), (2, 1))
+    assert stax.Conv(8, (3, 3)).arch == lnk.Conv(8, (3, 3), padding="VALID")
