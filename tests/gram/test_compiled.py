@@ -49,7 +49,7 @@ def test_another_size_compiles_nothing(events: list[str], norm: str | None) -> N
     theta(points(110, 10))
     assert events  # it would be noticed
     events.clear()
-    for n, d in ((110, 10), (129, 10), (333, 10), (1001, 9), (150, 16)):
+    for n, d in ((110, 10), (129, 10), (333, 10), (1001, 9), (150, 12)):
         theta(points(n, d))
         theta(points(n, d), points(n - 9, d))
         theta.diagonal(points(n, d))
