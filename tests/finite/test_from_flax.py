@@ -143,7 +143,10 @@ REFUSED: list[tuple[Any, str]] = [
     (between(nnx.Dropout(0.1, rngs=RNGS)), "Dropout at layer 1: it is random"),
     (between(nnx.BatchNorm(16, rngs=RNGS)), "BatchNorm at layer 1: .* over a batch"),
     (between(nnx.PReLU()), "PReLU at layer 1: its slope is trained"),
-    (between(nnx.Conv(16, 16, (3,), rngs=RNGS)), "Dense at layer 2: the network ends here with an output"),
+    (
+        between(nnx.Conv(16, 16, (3,), rngs=RNGS)),
+        "Dense at layer 2: the network ends here with an output",
+    ),
     (between(Mine(16, 16, rngs=RNGS)), "Mine at layer 1: .* subclass"),
     (between(nnx.Sequential(nnx.relu, linear(16, 16), nnx.celu)), "celu at layer 1, layer 2"),
     (between(nnx.relu, nnx.relu), "Relu at layer 2: its input is not Gaussian"),
@@ -169,7 +172,9 @@ def test_what_cannot_be_read_says_where_and_why(module: Any, message: str) -> No
 def test_one_number_for_each_linear() -> None:
     module = between(nnx.relu)
     assert from_flax(module, W_std=[1.0, 2.0]) == serial(D, Relu(), Dense(1, 2.0))
-    with pytest.raises(lnk.errors.InputError, match=r"one for each of the 2 nnx\.Linear and nnx\.Conv, got"):
+    with pytest.raises(
+        lnk.errors.InputError, match=r"one for each of the 2 nnx\.Linear and nnx\.Conv, got"
+    ):
         from_flax(module, W_std=[1.0, 2.0, 3.0])
 
 
