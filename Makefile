@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Python keeps what it has compiled, also where the environment says otherwise: collecting the tests takes a third less
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram first-number posterior tightness width growth training tangent watch scale bench peers peers-report golden clean
+.PHONY: setup docs notebooks picture activation-pictures finite-results test test-slow lint types demo accuracy gram images first-number posterior tightness width growth training tangent watch scale bench peers peers-report golden clean
 
 setup: .venv/installed
 
@@ -50,6 +50,9 @@ accuracy: setup  ## error of every kernel against 50 digits
 
 gram: setup  ## speed of the Gram matrix beside neural-tangents
 	$(BIN)/python -m benchmarks.gram
+
+images: setup  ## work and memory of kernels of images beside neural-tangents
+	$(BIN)/python -m benchmarks.images
 
 first-number: setup  ## how long the first call takes, in fresh processes
 	$(BIN)/python -m benchmarks.first_number

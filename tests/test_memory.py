@@ -12,6 +12,7 @@ import pytest
 import lnkernel as lnk
 from lnkernel import cli
 from lnkernel.errors import NotEnoughMemoryError
+from lnkernel.gp import fit
 from lnkernel.gram import memory
 
 ARCH = lnk.mlp(hidden=1, norm="first")
@@ -66,6 +67,47 @@ def test_both_kernels_need_twice_as_much() -> None:
 def test_many_functions() -> None:
     with pytest.raises(NotEnoughMemoryError, match="The functions of 1000000000 and 2 points"):
         POST.sample(jax.random.key(0), [[1.0], [2.0]], (10**9,))
+
+
+INSIDE: dict[str, Any] = {
+    "mean": lambda post, x: post.mean(x),
+    "mean at a time": lambda post, x: post.at(1.0).mean(x),
+    "std": lambda post, x: post.std(x),
+    "covariance": lambda post, x: post.covariance(x),
+    "ensemble_variance": lambda post, x: post.ensemble_variance(x),
+    "ensemble_covariance": lambda post, x: post.ensemble_covariance(x),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_predictions_inside_a_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There they are made as a whole, and outside in blocks: so it is asked before the program is compiled."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    with (
+        jax.enable_x64(True),
+        pytest.raises(NotEnoughMemoryError, match=r"transformation .* of 400000 .*in parts|fewer"),
+    ):
+        jax.jit(lambda x: INSIDE[name](POST, x))(MANY)
+
+
+def test_predictions_outside_are_made_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, plain = [], fit.matrix
+
+    def matrix(*points: Any) -> np.ndarray:
+        made = plain(*points)
+        sizes.append(made.size)
+        return made
+
+    monkeypatch.setattr(fit, "matrix", matrix)
+    monkeypatch.setattr(fit, "_ENTRIES", 100)
+    x = MANY[:300]
+    assert POST.mean(x).shape == POST.std(x).shape == POST.ensemble_variance(x).shape == (300,)
+    assert max(sizes) == 100 and len(sizes) > 12
+
+
+def test_many_times() -> None:
+    with pytest.raises(NotEnoughMemoryError, match="The predictions of 400000 and 1000 points"):
+        POST.at([1.0] * 1000).mean(MANY)
 
 
 def test_few_points_need_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,10 @@ class KernelPeer(Peer):
         """Seconds of one warm evaluation."""
         return float(self.ask("time")["seconds"])
 
+    def processor_time(self) -> float:
+        """Processor seconds of one warm evaluation, of all its threads."""
+        return float(self.ask("time")["processor"])
+
     def kernels(self) -> Arrays:
         """The kernels of what was loaded, `ntk` (if it has it) and `nngp`."""
         self.ask("save", npz=self.path("kernels.npz"))

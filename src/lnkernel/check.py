@@ -478,6 +478,32 @@ def as_array(name: str, x: Any) -> Array:
     return given
 
 
+def demand_finite(name: str, given: Array, dtype: Any) -> None:
+    """Refuse numbers that are not finite, or not in this dtype. A tracer passes, and so do numbers of other hosts."""
+    if is_traced(given) or (isinstance(given, jax.Array) and not given.is_fully_addressable):
+        return
+    numbers = np.asarray(given)
+    with np.errstate(over="ignore"):
+        wrong = ~np.isfinite(numbers.astype(dtype))
+    if wrong.any():
+        point, *place = (int(i) for i in np.argwhere(wrong)[0])
+        value = numbers[(point, *place)]
+        finite_as_given = bool(np.isfinite(value))
+        raise InputError(
+            name,
+            f"numbers in the range of {np.dtype(dtype)}" if finite_as_given else "finite numbers",
+            f"{value} at point {point}, coordinate {', '.join(map(str, place))}",
+            "Scale them, or compute in float64"
+            if finite_as_given
+            else f"Drop such points, e.g. {name}[np.isfinite({name}).all({_axes(numbers.ndim)})]",
+        )
+
+
+def _axes(ndim: int) -> str:
+    """All axes but that of the points, as they are written."""
+    return "1" if ndim == 2 else str(tuple(range(1, ndim)))
+
+
 def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
     """The error for what NumPy makes no array of: a tracer, or a ragged list."""
     if is_traced(x):

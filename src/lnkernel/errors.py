@@ -72,7 +72,7 @@ class ArchitectureTextError(LnkernelError, ValueError):
 
 
 class MissingLayerError(LnkernelError, AttributeError):
-    """A layer, of neural-tangents' `stax` or of common networks, that this library does not have.
+    """A layer or another name, of neural-tangents or of common networks, that this library does not have.
 
     >>> import lnkernel as lnk
     >>> lnk.MaxPool((2, 2))

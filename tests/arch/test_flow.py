@@ -17,6 +17,7 @@ from lnkernel import arch as arch_package
 from lnkernel.arch import flow
 from lnkernel.arch.jumps import Jump
 from lnkernel.arch.node import node
+from lnkernel.arch.pooling import WindowPool
 from lnkernel.calculus import rules
 
 D, LN, GN, R, I = lnk.Dense(8), lnk.LayerNorm(), lnk.GroupNorm(4), lnk.Relu(), lnk.Identity()  # noqa: E741
@@ -456,14 +457,17 @@ def test_accepted(arch: lnk.Node) -> None:
 
 
 def _concrete(cls: type[lnk.Node]) -> Iterator[type[lnk.Node]]:
-    """All subclasses that `lnkernel.arch` defines, without the common type of the activations."""
+    """All subclasses that `lnkernel.arch` defines, without the common types of activations and of pooling."""
     for child in cls.__subclasses__():
         yield from _concrete(child)
         if child.__module__.startswith("lnkernel.arch.") and child not in ABSTRACT:
             yield child
 
 
-ABSTRACT = (lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth, lnk.Piecewise, Jump)
+ABSTRACT = (
+    *(lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth, lnk.Piecewise, Jump),
+    WindowPool,
+)
 
 
 def _all_layers() -> list[type[lnk.Node]]:

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
+from lnkernel.arch import Node, Serial
+from lnkernel.arch.node import node
+from lnkernel.bounds.images import Counterpart, behind, dense_counterpart
 from lnkernel.errors import ArchitectureError, InputError
 
 RNG = np.random.default_rng(7)
@@ -61,6 +64,30 @@ def test_what_is_not_proved_is_refused() -> None:
     ):
         with pytest.raises(ArchitectureError, match="is proved for it here"):
             lnk.sup_diagonal(lnk.serial(*layers, DENSE))
+
+
+@node
+class Mirror(Node):
+    """A layer from outside of the package, which turns images around: nothing is known of it."""
+
+
+def test_a_layer_from_outside_is_refused_until_it_says_what_it_is() -> None:
+    layers = lnk.Conv(8, (3, 3)), Mirror(), lnk.Flatten()
+    with pytest.raises(ArchitectureError, match=r"Mirror.*layer 1.*is proved for it here"):
+        dense_counterpart(Serial(layers))
+
+    @behind.register
+    def _(layer: Mirror, before: Counterpart, here: str) -> Counterpart:
+        return before.then(lnk.Identity())
+
+    assert dense_counterpart(Serial(layers)).layers[1:] == (lnk.Identity(), lnk.Identity())
+
+
+def test_an_activation_from_outside_of_degree_one_is_known() -> None:
+    class Steep(lnk.LeakyRelu):
+        """Another member of the family of degree 1, which its base tells."""
+
+    assert dense_counterpart(Steep(0.5)).layers == (Steep(0.5),)
 
 
 def test_posterior_and_bound() -> None:

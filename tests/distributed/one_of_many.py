@@ -122,10 +122,15 @@ def resume(folder: Path) -> None:
 
 def main() -> None:
     task, coordinator, processes, process, folder = sys.argv[1:]
+    heartbeat = lnk.distributed.start.HEARTBEAT if task == "lose" else 10
     devices = 2 if task != "unequal" or process == "0" else 1
     jax.config.update("jax_num_cpu_devices", devices)
-    lnk.distributed.initialize(coordinator, int(processes), int(process), heartbeat=10, patience=60)
-    {"agree": agree, "refuse": refuse, "die": die, "resume": resume}[task](Path(folder))
+    lnk.distributed.initialize(
+        coordinator, int(processes), int(process), heartbeat=heartbeat, patience=60
+    )
+    {"agree": agree, "refuse": refuse, "die": die, "lose": die, "resume": resume}[task](
+        Path(folder)
+    )
 
 
 if __name__ == "__main__":

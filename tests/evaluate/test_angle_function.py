@@ -8,8 +8,14 @@ import pytest
 import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import angle_function
-from lnkernel.evaluate.float64.angle_function import AngleFunction, with_angle_function
-from lnkernel.gram import compiled, eager
+from lnkernel.evaluate.float64.angle_function import (
+    AngleFunction,
+    is_gentle,
+    with_angle_function,
+)
+from lnkernel.evaluate.float64.expansion import expand
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
+from lnkernel.gram import compiled, eager, tiled
 from lnkernel.gram.by_angle import by_angle
 from lnkernel.gram.program import network_of
 
@@ -140,3 +146,37 @@ def test_all_fields_are_hyperparameters_of_the_program() -> None:
     made = with_angle_function(NETWORKS["no bias"])
     assert made is not None and isinstance(made.layers[-1], AngleFunction)
     assert all(leaf != 0 for leaf in jax.tree.leaves(made.layers[-1]))
+
+
+@pytest.mark.parametrize("activation", [lnk.Erf(), lnk.Gelu()])
+def test_gentle_functions_take_small_angles_from_their_cosines(activation: lnk.Elementwise) -> None:
+    """The careful way agrees to a few roundings, also where pairs are close or opposite."""
+    x = np.random.default_rng(5).normal(size=(90, 9))
+    x[1], x[2], x[3] = x[0] * (1 + 1e-12), -3 * x[0], x[0] + 1e-7 * x[4]
+    both = lnk.kernels(lnk.mlp(hidden=2, norm="first", activation=activation))
+    program = both._program(x, x, True)
+    assert by_angle(program).needs.delicate == NOTHING_DELICATE
+    with jax.enable_x64(True):
+        (by_care, _), (quickly, _) = (way.symmetric(program, x) for way in (eager, tiled))
+    for one, two in zip(by_care, quickly, strict=True):
+        assert (np.abs(one - two) / one[0, 0]).max() < 1e-15
+
+
+GENTLE = {
+    "two layers": (lnk.mlp(hidden=2, norm="first", activation=lnk.Gelu()), True),
+    "steep": (lnk.mlp(hidden=3, norm="first", activation=lnk.Sin(), W_std=2**0.5), False),
+    "kinks": (lnk.mlp(hidden=2, norm="first"), False),
+    "activation before": (
+        lnk.serial(lnk.Dense(8), lnk.Gelu(), lnk.Dense(8), lnk.RMSNorm(), lnk.Gelu(), lnk.Dense(1)),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GENTLE)
+def test_what_is_gentle(name: str) -> None:
+    """Steep functions, kinks in the angle, and small angles that an activation has left keep their careful pairs."""
+    arch, gentle = GENTLE[name]
+    made = with_angle_function(expand(arch, np.array([[1.0, 2.0, 4.0]])))
+    assert made is not None
+    assert is_gentle(made) is gentle

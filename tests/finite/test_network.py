@@ -345,3 +345,32 @@ def test_branches_that_no_width_brings_together() -> None:
     narrow = lnk.Serial((Dense(4), lnk.Parallel((lnk.Identity(), Dense(8))), Dense(1)))
     with pytest.raises(lnk.errors.ArchitectureError, match=r"different widths, \[4, 8\]"):
         build(narrow, width=None)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_inputs_that_are_not_finite(value: float) -> None:
+    """Outside of transformations; inside of them no program can raise."""
+    net = lnk.finite.network(lnk.mlp(), 3, rngs=0)
+    x = np.ones((4, 3), np.float32)
+    x[2, 1] = value
+    for given in (x, jnp.asarray(x), x.tolist()):
+        with pytest.raises(
+            lnk.errors.InputError,
+            match=f"finite numbers, got {value} at point 2, coordinate 1. Drop",
+        ):
+            net(given)
+    assert not np.isfinite(jax.jit(net)(x)[2]).any()
+    images = lnk.finite.network(lnk.cnn(), (4, 4, 3), rngs=0)
+    with pytest.raises(
+        lnk.errors.InputError, match=r"point 1, coordinate 0, 3, 2. .*all\(\(1, 2, 3\)\)"
+    ):
+        images(np.where(np.arange(96).reshape(2, 4, 4, 3) == 59, value, 0.5))
+
+
+def test_inputs_beyond_float32() -> None:
+    net = lnk.finite.network(lnk.mlp(), 1, rngs=0)
+    with pytest.raises(
+        lnk.errors.InputError,
+        match=r"range of float32, got 1e[+]39 at point 1, coordinate 0. Scale",
+    ):
+        net([[1.0], [1e39]])

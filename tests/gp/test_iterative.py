@@ -10,7 +10,7 @@ import pytest
 import lnkernel as lnk
 from lnkernel.errors import InputError, NotConvergedError, SpreadMatrixError
 from lnkernel.gp import iterates, matrix_free, strips
-from lnkernel.gp.conjugate_gradients import Preconditioner, conjugate_gradients
+from lnkernel.gp.conjugate_gradients import PATIENCE, Preconditioner, conjugate_gradients
 from lnkernel.gp.pivoted import LowRank, pivoted_cholesky
 from lnkernel.gram import memory
 
@@ -104,6 +104,39 @@ def test_too_few_iterations_are_said() -> None:
     matrix = np.diag(np.arange(1.0, 60.0))
     with pytest.raises(NotConvergedError, match=r"after 5 iterations of conjugate gradients. Ask"):
         conjugate_gradients(lambda b: matrix @ b, lambda b: b, np.ones((59, 1)), 1e-9, most=5)
+
+
+def chain(v: np.ndarray) -> np.ndarray:
+    """A v, where A is tridiagonal with 2 on the diagonal, 1 at its end, and -1 beside it."""
+    out = 2 * v
+    out[0] -= v[0]
+    out[1:] -= v[:-1]
+    out[:-1] -= v[1:]
+    return out
+
+
+def test_a_plateau_is_not_the_end() -> None:
+    """The residual of e_1 is e_2, e_3, ...: as long as at the start until the last iteration, which is exact."""
+    n = 3 * PATIENCE // 2
+    b = np.zeros((n, 1))
+    b[0] = 1.0
+    found = conjugate_gradients(chain, lambda r: r, b, 1e-9, most=n + 1)
+    assert found.iterations == n
+    np.testing.assert_allclose(found.solution[:, 0], np.arange(n, 0, -1.0), rtol=1e-12)
+
+
+def test_rounding_is_told_from_a_plateau() -> None:
+    """Products with errors of 1e-3: the residual of the recurrence is soon not that of the solution."""
+    rng = np.random.default_rng(0)
+    matrix = np.diag(np.geomspace(1.0, 1e3, N))
+
+    def rough(v: np.ndarray) -> np.ndarray:
+        exact = matrix @ v
+        return exact + 1e-3 * np.linalg.norm(exact) * rng.normal(size=v.shape) / np.sqrt(N)
+
+    with pytest.raises(NotConvergedError, match="float64 allows for no smaller one") as caught:
+        conjugate_gradients(rough, lambda r: r, np.ones((N, 1)), 1e-9, most=10**5)
+    assert PATIENCE <= caught.value.iterations < 10**4
 
 
 def test_an_interrupted_iteration_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import lnkernel as lnk
 from lnkernel.errors import InputError
 from lnkernel.evaluate.float64.expansion import expand, has_series
 from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
-from lnkernel.gram import compiled, pairs, tiled
+from lnkernel.gram import compiled, eager, pairs, tiled
 from lnkernel.gram.network import Network
 from lnkernel.gram.prepared import prepare
 from lnkernel.gram.program import dissect_numbers, program_for
@@ -140,19 +140,63 @@ def test_the_same_bits_every_time() -> None:
     assert all(np.array_equal(theta(x), first) for _ in range(80))
 
 
-def test_delicate_pairs_come_in_two_pieces() -> None:
+def test_delicate_pairs_come_in_two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first that are found, while the rest is computed, if that is worth it."""
 
-    def found(*numbers: int) -> Future[list[tiled.Pairs]]:
-        part: Future[list[tiled.Pairs]] = Future()
-        part.set_result([(np.array([k]), np.array([k + 1])) for k in numbers])
+    def found(*numbers: int) -> tiled.Part:
+        part = tiled.Part(Future(), Future())
+        part.delicate.set_result((np.array(numbers, int), np.array(numbers, int) + 1))
         return part
 
-    def pieces(*parts: Future[list[tiled.Pairs]]) -> list[list[int]]:
-        return [[int(a[0]) for a, _ in piece] for piece in tiled._collect(list(parts))]
+    def pieces(*parts: tiled.Part) -> list[list[int]]:
+        made = list(tiled._collect(list(parts)))
+        assert [each for _, written in made for each in written] == [p.written for p in parts]
+        return [[int(k) for rows, _ in pairs for k in rows] for pairs, _ in made]
 
+    assert pieces(found(), found(1), found(), found(2, 3), found(4)) == [[1, 2, 3, 4]]
+    monkeypatch.setattr(tiled, "MANY_FOUND", 1)
     assert pieces(found(), found(1), found(), found(2, 3), found(4)) == [[1], [2, 3, 4]]
     assert pieces(found(), found(1), found(2, 3), found(4)) == [[1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(("count", "chunks"), [(10, [16]), (128, [128]), (300, [128, 128, 128])])
+def test_pairs_that_are_integrated_are_not_computed_in_vain(
+    count: int, chunks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes milliseconds: little is filled up, and all cores have chunks of their own."""
+    sizes: list[int] = []
+
+    def without_computing(*_: object) -> object:
+        def compute(varying: object, one: pairs.Points, two: pairs.Points) -> list[np.ndarray]:
+            sizes.append(len(one.raw.live))
+            return [np.zeros(len(two.raw.live))]
+
+        return compute
+
+    monkeypatch.setattr(tiled, "compiled", without_computing)
+    x = points(30, 3)
+    arch = expand(lnk.serial(lnk.Dense(8), lnk.Elu(), lnk.Dense(1)), x)
+    program = program_for(dissect_numbers(arch), ("ntk",), x)
+    assert program.needs.compiler
+    made, places = pairs.prepare(program.needs, x), np.triu_indices(30, 1)
+    some = [tuple(place[:count] for place in places)]
+    found = list(tiled._with_care(program, made, made, some, (30, 30)))
+    assert sizes == chunks
+    assert sum(len(rows) for rows, _, _ in found) == count
+
+
+@pytest.mark.parametrize("step", ["_delicate_pairs", "Tile"])  # before and while tiles are written
+def test_an_error_in_a_thread_is_an_error(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    x, theta = points(101, 3), lnk.ntk(lnk.mlp(norm="first"))
+    with eager.without_numpy():
+        usual = theta(x)
+        with monkeypatch.context() as now, pytest.raises(MemoryError):
+            now.setattr(tiled, step, fails)
+            theta(x)
+        np.testing.assert_array_equal(theta(x), usual)
 
 
 def test_rules_out_of_step_compute_it_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

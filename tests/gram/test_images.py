@@ -11,7 +11,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.gram import images
+from lnkernel.gram import compiled, images
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(3, 3, 2, 2))
@@ -101,16 +101,54 @@ def test_an_input_with_itself(name: str) -> None:
     np.testing.assert_array_equal(matrix, matrix.T)
 
 
-@pytest.mark.parametrize("name", cases.some_slow(["LN", "average"], {"average"}))
+BRANCH = (lnk.LayerNorm(scale=True, bias=True), R, conv())
+STAGED = {
+    "branches": (conv(), lnk.residual(*BRANCH), lnk.RMSNorm(), R, lnk.Flatten(), DENSE),
+    "pooled branches": (
+        conv(),
+        lnk.parallel(lnk.serial(R, lnk.AvgPool((2, 2), 1, "SAME"), conv()), conv()),
+        LN,
+        R,
+        lnk.GlobalAvgPool(),
+        LN,
+        DENSE,
+    ),
+    "odd": (
+        conv(),
+        lnk.Erf(),
+        LN,
+        lnk.Dense(8),
+        lnk.Erf(),
+        conv(padding="CIRCULAR"),
+        lnk.Flatten(),
+    ),
+}
+EVERY = FLAT | POOLED | STAGED
+DEAR = {"average", "LN all behind", "sum, LN", "GAP, LN all", "no bias", "LN behind"}
+DEAR |= {"odd", "pooled branches"}
+
+
+@pytest.mark.parametrize("name", cases.some_slow([*EVERY], DEAR))
 def test_programs_compute_what_numpy_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    arch, some = lnk.serial(*(FLAT | POOLED)[name]), np.concatenate([X, -X, 2 * X])
+    arch, some = lnk.serial(*EVERY[name]), np.concatenate([X, -X, 2 * X])
     some[0, 0, 0] = 0.0  # a pixel without a direction
     both, rows = lnk.kernels(arch)(some), lnk.kernels(arch)(some[:4], some)
     monkeypatch.setattr(images, "MOST", 0)
     monkeypatch.setattr(images, "AT_ONCE", 300)  # several tiles, the last ones not full
     for mine, yours in ((both, lnk.kernels(arch)(some)), (rows, lnk.kernels(arch)(some[:4], some))):
         for one, two in zip(mine, yours, strict=True):
-            np.testing.assert_allclose(one, two, rtol=1e-14)
+            np.testing.assert_allclose(one, two, rtol=1e-14, atol=1e-14 * np.abs(two).max())
+
+
+def test_equal_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a window over all positions is not written out place by place."""
+    monkeypatch.setattr(images, "MOST", 0)
+    layers = (lnk.Conv(8, (3, 3), b_std=0.2), R)
+    some = RNG.normal(size=(2, 16, 16, 2))
+    lnk.ntk(lnk.serial(*layers * 3, lnk.Flatten(), DENSE))(some)
+    known = len(compiled._kept)
+    lnk.ntk(lnk.serial(*layers * 9, lnk.Flatten(), DENSE))(some)
+    assert len(compiled._kept) == known
 
 
 def test_sequences_and_volumes() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel import stax
-from lnkernel.stax.missing import MISSING, OF_NT
+from lnkernel.stax.missing import MISSING, OF_NT, ONLY_IN_STAX
 
 BLOCK = (stax.Relu(), stax.Dense(8, 1.5))
 NODES = (lnk.Relu(), lnk.Dense(8, 1.5))
@@ -218,6 +218,28 @@ def test_what_is_missing_says_why(name: str) -> None:
     assert not hasattr(stax, name)
     with pytest.raises(lnk.errors.MissingLayerError, match=rf"no {name}: .{{20,}}\. [A-Zd].*\.$"):
         getattr(stax, name)
+
+
+NAMES_OF_NT = [  # of neural-tangents 0.6.5 itself
+    *("Kernel", "NtkImplementation", "batch", "empirical_kernel_fn", "empirical_nngp_fn"),
+    *("empirical_ntk_fn", "empirical_ntk_vp_fn", "experimental", "linearize"),
+    *("monte_carlo_kernel_fn", "predict", "stax", "taylor_expand"),
+]
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES_OF_NT, *THEIRS, *TRIED} - set(lnk.__all__)))
+def test_the_library_itself_says_it_too(name: str) -> None:
+    """`import lnkernel as nt` is what some will try."""
+    with pytest.raises(
+        lnk.errors.MissingLayerError, match=rf"^lnkernel has no {name}: .{{20,}}\. [A-Zd].*\.$"
+    ):
+        getattr(lnk, name)
+
+
+def test_what_is_only_in_stax() -> None:
+    assert set(ONLY_IN_STAX) == set(stax.__all__) - set(lnk.__all__)
+    for name, here in ONLY_IN_STAX.items():
+        assert hasattr(stax, name) and hasattr(lnk, here.split("(")[0])
 
 
 def test_what_nobody_has() -> None:

@@ -12,7 +12,7 @@ at `x2` given (`x`, `y`), `posterior_first` and `posterior_warm`; and `versions`
 As a server with `--serve` (`protocol.py`):
 
     {"op": "load", "arch": {"layers": [...]}, "npz": path}   ->  {"first": seconds}
-    {"op": "time"}                                           ->  {"seconds": seconds}
+    {"op": "time"}                                           ->  {"seconds": seconds, "processor": seconds}
     {"op": "save", "npz": path}                              ->  {}
     {"op": "posterior", "arch": ..., "npz": path, "spread": bool, "out": path}
                                                              ->  {"seconds": seconds}
@@ -139,7 +139,8 @@ class Server:
         return {"first": first}
 
     def time(self) -> dict[str, Any]:
-        return {"seconds": self._loaded().time()}
+        start = time.process_time()
+        return {"seconds": self._loaded().time(), "processor": time.process_time() - start}
 
     def save(self, npz: str) -> dict[str, Any]:
         np.savez(npz, **self._loaded().kernels())

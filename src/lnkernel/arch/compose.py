@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import singledispatch
 
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.flow import Kind, Place, Row, Space, check_block, inside, walk
@@ -59,7 +60,7 @@ def serial(*layers: Node) -> Serial:
     flat: list[Node] = []
     for place, layer in enumerate(layers):
         _expect_node("serial", place, layer)
-        flat.extend(layer.layers if isinstance(layer, Serial) else (layer,))
+        flat.extend(layers_of(layer))
     return check_block(Serial(tuple(flat)))
 
 
@@ -94,6 +95,17 @@ def residual(*branch: Node) -> Parallel:
     if not branch:
         raise ArchitectureError("residual", "", "it needs a branch", "Name one, e.g. Dense(64)")
     return parallel(Identity(), branch[0] if len(branch) == 1 else serial(*branch))
+
+
+@singledispatch
+def layers_of(arch: Node) -> tuple[Node, ...]:
+    """What a network does one after another: the layers of a composition, or the layer itself."""
+    return (arch,)
+
+
+@layers_of.register
+def _(arch: Serial) -> tuple[Node, ...]:
+    return arch.layers
 
 
 def _expect_node(name: str, place: int, layer: object) -> None:

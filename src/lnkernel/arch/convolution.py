@@ -70,4 +70,5 @@ def _(layer: Conv) -> Traits:
         adds_bias=not known_zero(layer.b_std),
         steepness=1.0,
         on_positions=True,
+        needs_mean=False,
     )

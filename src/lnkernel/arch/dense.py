@@ -51,7 +51,9 @@ def _(layer: Dense) -> Traits:
         needs_difference=NOWHERE,
         needs_range=False,
         reads_centred=False,
+        is_linear=True,
         adds_bias=not known_zero(layer.b_std),
         is_monotone=True,
         steepness=1.0,
+        needs_mean=False,
     )

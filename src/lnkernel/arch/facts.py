@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from lnkernel.arch.compose import Serial
+from lnkernel.arch.compose import layers_of
+from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.flow import Kind, rows_of
 from lnkernel.arch.node import Node
 from lnkernel.arch.traits import Traits, traits
@@ -28,6 +29,17 @@ def needs_difference(arch: Node) -> bool:
     angle between them. That matters if later layers widen it again.
     """
     return any(place.kind in traits(layer).needs_difference for _, layer, place in rows_of(arch))
+
+
+def needs_difference_quickly(arch: Node) -> bool:
+    """The same of pairs for which the quick way will do. Dense layers and activations that leave small angles to the
+    careful one take from it what is exact beside 1, which the lengths tell."""
+    rows = rows_of(arch)
+    known = (traits(layer).is_linear or isinstance(layer, Elementwise) for _, layer, _ in rows)
+    if not all(known):
+        return needs_difference(arch)
+    kept = [row for row in rows if not traits(row[1]).marks_small_angles]
+    return any(place.kind in traits(layer).needs_difference for _, layer, place in kept)
 
 
 def needs_range(arch: Node) -> bool:
@@ -112,5 +124,4 @@ def _on_input(arch: Node) -> list[Node]:
 
 def _first(arch: Node) -> Traits:
     """The traits of the first layer, or sum of branches, that changes anything."""
-    layers = arch.layers if isinstance(arch, Serial) else (arch,)
-    return next((each for each in map(traits, layers) if not each.is_identity), Traits())
+    return next((each for each in map(traits, layers_of(arch)) if not each.is_identity), Traits())

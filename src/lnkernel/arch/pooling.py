@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from lnkernel.arch.flow import Kind, Place, Space, step
 from lnkernel.arch.node import Node, node, static
@@ -11,7 +12,30 @@ from lnkernel.arch.window import Window, at_positions, set_window
 
 
 @node
-class AvgPool(Node):
+class WindowPool(Node):
+    """What is pooled over windows of positions: the sum of the features in each, times `factor`."""
+
+    window: tuple[int, ...] = static()
+    strides: tuple[int, ...] | None = static(default=None)
+    padding: str = static(default="VALID")
+
+    def __post_init__(self) -> None:
+        set_window(self, "window")
+
+    @property
+    def slides(self) -> Window:
+        """How the window moves over the positions."""
+        strides = self.window if self.strides is None else self.strides
+        return Window(self.window, strides, self.padding)
+
+    @property
+    def factor(self) -> float:
+        """By which the sum over a window is multiplied."""
+        return 1.0
+
+
+@node
+class AvgPool(WindowPool):
     r"""The mean of the features over a window of positions.
 
     Behind it a position knows of several before it, so that kernels compare every position of one input with every
@@ -29,21 +53,14 @@ class AvgPool(Node):
     (1, 1)
     """
 
-    window: tuple[int, ...] = static()
-    strides: tuple[int, ...] | None = static(default=None)
-    padding: str = static(default="VALID")
-
-    def __post_init__(self) -> None:
-        set_window(self, "window")
-
     @property
-    def slides(self) -> Window:
-        """How the window moves over the positions."""
-        return _slides(self)
+    def factor(self) -> float:
+        """One over the size of the window."""
+        return 1.0 / math.prod(self.window)
 
 
 @node
-class SumPool(Node):
+class SumPool(WindowPool):
     r"""The sum of the features over a window of positions.
 
     Args:
@@ -56,18 +73,6 @@ class SumPool(Node):
     >>> lnk.nngp(arch)(np.ones((1, 4, 3))).round(12).tolist()    # two equal terms: 4 times the square
     [[4.0]]
     """
-
-    window: tuple[int, ...] = static()
-    strides: tuple[int, ...] | None = static(default=None)
-    padding: str = static(default="VALID")
-
-    def __post_init__(self) -> None:
-        set_window(self, "window")
-
-    @property
-    def slides(self) -> Window:
-        """How the window moves over the positions."""
-        return _slides(self)
 
 
 @node
@@ -111,14 +116,8 @@ class Flatten(Node):
     """
 
 
-def _slides(layer: AvgPool | SumPool) -> Window:
-    strides = layer.window if layer.strides is None else layer.strides
-    return Window(layer.window, strides, layer.padding)
-
-
-@step.register(AvgPool)
-@step.register(SumPool)
-def _(layer: AvgPool | SumPool, place: Place, here: str) -> Place:
+@step.register
+def _(layer: WindowPool, place: Place, here: str) -> Place:
     axes = at_positions(layer, place, here, len(layer.window))
     return dataclasses.replace(place, space=Space.POSITIONS, axes=axes)
 
@@ -139,11 +138,10 @@ def _(layer: Flatten, place: Place, here: str) -> Place:
     return dataclasses.replace(behind, space=Space.FLATTENED, width=None)
 
 
-@traits.register(AvgPool)
-@traits.register(SumPool)
+@traits.register(WindowPool)
 @traits.register(GlobalAvgPool)
 @traits.register(GlobalSumPool)
-def _(layer: AvgPool | SumPool | GlobalAvgPool | GlobalSumPool) -> Traits:
+def _(layer: WindowPool | GlobalAvgPool | GlobalSumPool) -> Traits:
     return Traits(
         needs_difference=NOWHERE,
         needs_range=False,
@@ -162,4 +160,5 @@ def _(layer: Flatten) -> Traits:
         reads_centred=False,
         steepness=1.0,
         on_positions=True,
+        needs_mean=False,
     )

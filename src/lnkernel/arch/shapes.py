@@ -7,7 +7,7 @@ from functools import singledispatch
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.convolution import Conv
 from lnkernel.arch.node import Node
-from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.pooling import Flatten, GlobalAvgPool, GlobalSumPool, WindowPool
 
 Shape = tuple[int, ...]
 
@@ -28,9 +28,8 @@ def _(layer: Conv, shape: Shape) -> Shape:
     return tuple(slide.steps for slide in layer.window.over(shape, "Conv"))
 
 
-@shape_behind.register(AvgPool)
-@shape_behind.register(SumPool)
-def _(layer: AvgPool | SumPool, shape: Shape) -> Shape:
+@shape_behind.register
+def _(layer: WindowPool, shape: Shape) -> Shape:
     return tuple(slide.steps for slide in layer.slides.over(shape, type(layer).__name__))
 
 

@@ -156,6 +156,7 @@ def _(layer: Smooth) -> Traits:
         needs_range=False,
         reads_centred=False,
         steepness=2.0,
+        marks_small_angles=True,
         follows_lengths=True,
         notes_growth=True,
     )
@@ -173,6 +174,7 @@ def _(layer: Smooth) -> Traits:
         needs_range=False,
         reads_centred=False,
         steepness=1.0,
+        marks_small_angles=True,
         follows_lengths=True,
         notes_growth=True,
     )

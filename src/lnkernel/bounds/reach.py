@@ -17,7 +17,6 @@ over the layers, with $q' = E v^2$ of the fixed input, which is known:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import NoReturn
@@ -48,20 +47,10 @@ class Reach:
 def reach(arch: Node, x: np.ndarray) -> np.ndarray:
     """sup |Θ(·, x')| for each of the inputs x (n, d), or at most so much more; refuses other networks."""
     square = np.mean(np.square(x), axis=1)
-    state = Reach(square, square, 0.0)
-    for here, layer in _in_order(arch, ""):
-        state = _behind(layer, state, here)
+    state = _behind(arch, Reach(square, square, 0.0), "")
     if state.tangent is None:
         _refuse(arch, "", "without an activation its output is linear, and not bounded")
     return state.tangent
-
-
-def _in_order(part: Node, here: str) -> Iterator[tuple[str, Node]]:
-    if not isinstance(part, Serial):
-        yield here, part
-        return
-    for number, layer in enumerate(part.layers):
-        yield from _in_order(layer, inside(here, f"layer {number}"))
 
 
 @singledispatch
@@ -75,6 +64,13 @@ def _behind(layer: Node, state: Reach, here: str) -> Reach:
             "proved that Θ(x, x') stays bounded in x",
         )
     return _through_activation(layer, numbers, state)
+
+
+@_behind.register
+def _(layer: Serial, state: Reach, here: str) -> Reach:
+    for number, part in enumerate(layer.layers):
+        state = _behind(part, state, inside(here, f"layer {number}"))
+    return state
 
 
 @_behind.register

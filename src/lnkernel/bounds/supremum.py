@@ -14,7 +14,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
-from lnkernel.bounds.images import attains, dense_counterpart
+from lnkernel.bounds.images import dense_counterpart
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.check import as_array, as_flag
 from lnkernel.errors import ArchitectureError, InputError
@@ -93,7 +93,7 @@ class SupDiagonal:
         far = np.isinf(given)
         values = np.full(given.shape, self.limit_at_infinity)
         if not far.all():
-            dense = dense_counterpart(self.arch) if acts_on_positions(self.arch) else self.arch
+            dense = dense_counterpart(self.arch).arch if acts_on_positions(self.arch) else self.arch
             values[~far] = along(ntk(dense), given[~far])
         return values
 
@@ -179,7 +179,8 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
 
 def _of_images(arch: Node, certify: bool) -> SupDiagonal:
     """By the dense network with the same layers."""
-    found = sup_diagonal(dense_counterpart(check_network(arch)), certify)
+    dense = dense_counterpart(check_network(arch))
+    found = sup_diagonal(dense.arch, certify)
     if not math.isinf(found.value) and found.method not in ("constant", "monotone", "balls"):
         raise ArchitectureError(
             "network",
@@ -188,7 +189,7 @@ def _of_images(arch: Node, certify: bool) -> SupDiagonal:
             "layers Θ(x, x) may decrease in |x|",
             "Leave trainable biases of norms out, or ask lnkernel.ntk(arch).diagonal(x) for your images",
         )
-    return dataclasses.replace(found, arch=arch, is_upper_bound=not attains(arch))
+    return dataclasses.replace(found, arch=arch, is_upper_bound=not dense.attained)
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:

@@ -124,11 +124,16 @@ def _tilt(
 ) -> Number:
     """What the shares of both inputs differ by, a quarter of the mean square."""
     sides = (FIRST, cov.first, first), (SECOND, cov.second, second)
-    places = [
-        window_places(num, spread(num, num.sqrt(old.q), at.form(side)), at.alone(side), slides)
-        for side, old, _ in sides
-    ]
+    roots = [spread(num, num.sqrt(old.q), at.form(side)) for side, old, _ in sides]
     inverse = [num.divide(1.0, num.sqrt(new.q)) for _, _, new in sides]
+    if slides == whole(at.shape):  # one window: not place by place, of which there may be thousands
+        apart = roots[FIRST] * inverse[FIRST] - roots[SECOND] * inverse[SECOND]
+        apart = spread(num, apart, at.form(None))
+        return window_sum(num, apart * apart, at.together, slides) * (0.25 / size)
+    places = [
+        window_places(num, root, at.alone(side), slides)
+        for (side, _, _), root in zip(sides, roots, strict=True)
+    ]
     total: Number = 0.0
     for one, two in zip(*places, strict=True):
         apart = one * inverse[FIRST] - two * inverse[SECOND]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from lnkernel.arch.pooling import AvgPool, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.pooling import GlobalAvgPool, GlobalSumPool, WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.convolution import drop_positions
@@ -36,13 +36,11 @@ from lnkernel.check import known_zero
 ROUNDING = 4e-16  # below it an angle is noise, and two inputs count as the same
 
 
-@rule.register(AvgPool)
-@rule.register(SumPool)
-def _(layer: AvgPool | SumPool, state: State, num: Arithmetic) -> State:
+@rule.register
+def _(layer: WindowPool, state: State, num: Arithmetic) -> State:
     at = demand_positions(layer, state.positions)
     slides = layer.slides.over(at.shape, type(layer).__name__)
-    size = math.prod(layer.window) if isinstance(layer, AvgPool) else 1
-    return pooled(num, state, at, slides, 1.0 / size)
+    return pooled(num, state, at, slides, layer.factor)
 
 
 @rule.register
@@ -76,7 +74,7 @@ def pooled(
         if not at.paired:  # as if all positions of a window were alike
             size = math.prod(slide.size for slide in slides)
             return window_sum(num, x, at.together, slides) * (factor * factor * size)
-        for side in (FIRST, SECOND):
+        for side in (SECOND, FIRST):  # the last axes first: they lie together in memory
             x = window_sum(num, x, at.alone(side), slides) * factor
         return x
 

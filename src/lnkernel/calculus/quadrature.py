@@ -56,7 +56,7 @@ class Integrated(Elementwise):
 
 @traits.register
 def _(layer: Integrated) -> Traits:
-    return replace(traits(layer.layer), needs_compiler=True)
+    return replace(traits(layer.layer), needs_compiler=True, marks_small_angles=False)
 
 
 @special

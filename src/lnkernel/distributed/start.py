@@ -11,7 +11,9 @@ from jax.sharding import Mesh
 from lnkernel.errors import InputError
 from lnkernel.gram.hosts import gather
 
-HEARTBEAT = 30  # seconds without a sign of life after which a process counts as lost
+# Seconds without a sign of life after which JAX ends all processes. Gloo gives up on another process after 30, and
+# that is an error of this library, with what to do; so these are more.
+HEARTBEAT = 60
 PATIENCE = 300  # seconds until all processes are there
 LENGTH = 80  # letters in which a host describes itself
 
@@ -33,7 +35,8 @@ def initialize(
         coordinator: "host:port" of process 0.
         processes: how many there are.
         process: the number of this one, from 0 on.
-        heartbeat: seconds after which a process that is silent counts as lost; the others then end.
+        heartbeat: seconds after which a process that is silent counts as lost; JAX then ends the others. Those that
+            wait for it raise a `LostProcessError` after 30 seconds.
         patience: seconds to wait for all of them.
 
     All hosts must have equally many devices, of one kind.

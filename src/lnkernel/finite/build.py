@@ -13,10 +13,11 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from lnkernel.arch import Node, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_array, as_shape, positive_integer
+from lnkernel.check import as_array, as_shape, demand_finite, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
@@ -60,6 +61,7 @@ class Network(nnx.Sequential):
             raise InputError(
                 "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
             )
+        demand_finite("x", given, self.dtype)
         return super().__call__(jnp.asarray(given).astype(self.dtype))
 
 
@@ -118,7 +120,7 @@ def network(
         dtype=_check_dtype(dtype),
         rngs=as_rngs(rngs),
     )
-    layers, _ = serial_twins(given if isinstance(given, Serial) else Serial((given,)), settings)
+    layers, _ = serial_twins(Serial(layers_of(given)), settings)
     return Network(layers, shape if len(shape) > 1 else shape[0], settings.dtype)
 
 

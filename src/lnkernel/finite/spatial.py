@@ -12,7 +12,8 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import AvgPool, Conv, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
+from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
@@ -71,7 +72,7 @@ class Wrap(nnx.Module):
 class Pool(nnx.Module):
     """The sum over a window of positions, times a factor."""
 
-    def __init__(self, layer: AvgPool | SumPool, slides: list[Slide], factor: float):
+    def __init__(self, layer: WindowPool, slides: list[Slide], factor: float):
         self.layer, self.around = nnx.static(layer), nnx.static(_around(slides))
         self.factor = factor
 
@@ -141,12 +142,10 @@ def _(layer: Conv, settings: TwinSettings) -> tuple[Layer, int]:
     return (nnx.Sequential(Wrap(_around(slides)), made) if wraps else made), width
 
 
-@twin.register(AvgPool)
-@twin.register(SumPool)
-def _(layer: AvgPool | SumPool, settings: TwinSettings) -> tuple[Layer, int]:
+@twin.register
+def _(layer: WindowPool, settings: TwinSettings) -> tuple[Layer, int]:
     slides = layer.slides.over(settings.positions, type(layer).__name__)
-    factor = 1.0 / math.prod(layer.window) if isinstance(layer, AvgPool) else 1.0
-    return Pool(layer, slides, factor), settings.n_in
+    return Pool(layer, slides, layer.factor), settings.n_in
 
 
 @twin.register

@@ -60,7 +60,8 @@ class Stopped:
 
     def _coefficients(self, fit: Predictor) -> Array:
         """φ(A) y, (n, k)."""
-        made: Array = self._solver(fit)(fit.targets)
+        chosen = self._filter
+        made: Array = fit.coefficients if chosen is None else fit.filtered_targets(chosen)
         return made
 
 

@@ -18,15 +18,16 @@ from lnkernel.gp.conjugate_gradients import Solution
 from lnkernel.gp.diagnosis import Factorise, is_resolved, singular, singular_rows
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.factor import Factor
-from lnkernel.gp.filters import Filter, symmetric_root
+from lnkernel.gp.filters import Filter, Flow, symmetric_root
 from lnkernel.gp.floor import eigenvalue_floor
 from lnkernel.gp.iterative import Iterative, iterative
+from lnkernel.gp.lanczos import Lanczos, step_limit
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
 from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.sharded_cholesky import ShardedCholesky, sharded_cholesky
-from lnkernel.gp.spectrum import Eigen, eigen
+from lnkernel.gp.spectrum import EPS, Eigen, by_lanczos, eigen
 from lnkernel.gram.hosts import demand_same, spans_processes
 from lnkernel.gram.kernel import Kernel
 from lnkernel.gram.memory import demand_memory
@@ -92,6 +93,29 @@ class Fit(Predictor):
         """φ(A) b."""
         return self.eigen.apply(lambda values: np.asarray(chosen(values)), b)
 
+    def filtered_targets(self, chosen: Filter) -> np.ndarray:
+        """φ(A) y, by products with A where they are fewer than all eigenvectors cost."""
+        if isinstance(chosen.function, Flow) and (products := self._lanczos) is not None:
+            floor = float(np.min(self.noise))
+            if (made := products.flow(chosen, floor, lambda: self._low_floor)) is not None:
+                return made
+        return self.apply_filter(chosen, self.targets)
+
+    @cached_property
+    def _lanczos(self) -> Lanczos | None:
+        steps = step_limit(*self.targets.shape)
+        if steps and isinstance(self.solver, Cholesky | SinglePrecision):
+            demand_memory(len(self.targets), 1, "Training in time", steps * self.targets.shape[1])
+            return Lanczos(self.solver.times, self.targets, steps)
+        return None
+
+    @cached_property
+    def _low_floor(self) -> float:
+        """A lower bound of the smallest eigenvalue of A, up to rounding."""
+        rounding = len(self.targets) * EPS * self.factor.frobenius()
+        value, error = by_lanczos(self.factor, rounding)
+        return max(float(np.min(self.noise)), value - error)
+
     @cached_property
     def residual(self) -> np.ndarray:
         """y - A a with the coefficients a, (n, k)."""
@@ -142,6 +166,7 @@ class Fit(Predictor):
 
     def mean(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
         """kernel(x, X) coefficients, (m, k)."""
+        demand_memory(len(x), 2, "The predictions", coefficients.shape[1])
         return np.concatenate(
             [matrix(self.kernel, rows, self.data.x) @ coefficients for rows in self.blocks(x)]
         )

@@ -48,6 +48,10 @@ class SinglePrecision:
                 break
         return np.asarray(solution / self._root)
 
+    def times(self, b: np.ndarray) -> np.ndarray:
+        """A b, for b of shape (n, k)."""
+        return Cholesky(self.matrix.T, self.diagonal).times(b)
+
     def in_double(self) -> Cholesky:
         """The factor in float64, in the memory of A. This one goes on working."""
         made = cholesky_in_place(self.matrix)
@@ -75,8 +79,7 @@ class SinglePrecision:
 
     def _times(self, b: np.ndarray) -> np.ndarray:
         """D^-1/2 A D^-1/2 b."""
-        as_stored = Cholesky(self.matrix.T, self.diagonal)
-        return np.asarray(as_stored.times(b / self._root) / self._root)
+        return np.asarray(self.times(b / self._root) / self._root)
 
     def _roughly(self, b: np.ndarray) -> np.ndarray:
         """M⁻¹ b, each column scaled so that none of it leaves the range of float32."""

@@ -44,6 +44,10 @@ class Predictor(ABC):
     @abstractmethod
     def apply_filter(self, chosen: Filter, b: Numbers) -> Numbers: ...
 
+    def filtered_targets(self, chosen: Filter) -> Numbers:
+        """φ(A) y."""
+        return self.apply_filter(chosen, self.targets)
+
     @abstractmethod
     def misfit(self) -> Numbers: ...
 

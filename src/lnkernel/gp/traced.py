@@ -27,6 +27,7 @@ from lnkernel.gp.noise import as_traced_variances
 from lnkernel.gp.packed import GramRows, PackedCholesky
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gram.kernel import Kernel
+from lnkernel.gram.memory import demand_memory
 from lnkernel.precision import demand_x64, inside_jit, is_traced
 from lnkernel.types import Array, MorePoints, Noise, Points, Targets
 
@@ -136,15 +137,18 @@ class TracedFit(Predictor):
 
     def mean(self, coefficients: Array, x: Array) -> Array:
         """kernel(x, X) coefficients, (m, k)."""
+        self._demand_room(x, matrices=1)
         return self.kernel(x, self.x) @ coefficients
 
     def variance(self, x: Array) -> Array:
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
+        self._demand_room(x, matrices=2)
         half = self.half_solve(self.kernel(self.x, x))
         return _not_negative(self.kernel.diagonal(x) - (half * half).sum(axis=0))
 
     def covariance(self, x: Array) -> Array:
         """The same for all pairs, (m, m)."""
+        self._demand_room(x, matrices=2, of_pairs=2)
         half = self.half_solve(self.kernel(self.x, x))
         return self.kernel(x, x) - half.T @ half
 
@@ -154,15 +158,26 @@ class TracedFit(Predictor):
 
     def ensemble_variance(self, solver: Callable[[Array], Array], x: Array) -> Array:
         """The variance of f_0(x) - w(x) f_0(X) with w(x) = kernel(x, X) phi(A), (m,)."""
+        self._demand_room(x, matrices=3)
         weights = solver(self.kernel(self.x, x))
         less = self.prior(self.x, self.x) @ weights - 2 * self.prior(self.x, x)
         return _not_negative(self.prior.diagonal(x) + (weights * less).sum(axis=0))
 
     def ensemble_covariance(self, solver: Callable[[Array], Array], x: Array) -> Array:
         """The covariance of f_0(x) - w(x) f_0(X) for all pairs of points, (m, m)."""
+        self._demand_room(x, matrices=3, of_pairs=3)
         weights = solver(self.kernel(self.x, x))
         half = weights.T @ (self.prior(self.x, self.x) @ weights / 2 - self.prior(self.x, x))
         return self.prior(x, x) + half + half.T
+
+    def _demand_room(self, x: Array, matrices: int, of_pairs: int = 0) -> None:
+        """Room for (m, n) matrices, and for (m, m) ones, which a program of this machine holds as a whole. It is asked
+        for while the program is traced; what other devices have room for is not known here."""
+        if jax.device_count() == 1 and jax.default_backend() == "cpu":
+            demand_memory(
+                len(x), matrices, "Inside a transformation the kernel matrix", len(self.x)
+            )
+            demand_memory(len(x), of_pairs, "Inside a transformation the covariance")
 
     def is_traced(self) -> bool:
         held = (self.arch, self.x, self.y, self.noise, self.made, self.made_diagonal)

@@ -9,7 +9,9 @@ import numpy as np
 
 from lnkernel.arch import Serial
 from lnkernel.arch.facts import needs_difference, needs_sharp_lengths
-from lnkernel.evaluate.float64.angle_function import with_angle_function
+from lnkernel.evaluate.float64.angle_function import is_gentle, with_angle_function
+from lnkernel.evaluate.float64.expansion import has_series
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.gram.program import Dissected, Program, network_of
 from lnkernel.gram.structure import Structure, dissect
 
@@ -19,8 +21,7 @@ def by_angle(program: Program) -> Program:
     layer, or a layer takes so much work that few angles are worth a program."""
     if not program.all_live or program.needs.compiler:
         return program
-    ntk = "ntk" in program.which
-    made = _dissect(_Key(program.structure, program.varying.tobytes(), ntk, program))
+    made = _dissect(_Key(program.structure, program.varying.tobytes(), program.which, program))
     if made is None:
         return program
     return program._replace(structure=made.structure, varying=made.varying, needs=made.needs)
@@ -32,20 +33,27 @@ class _Key:
 
     structure: Structure
     numbers: bytes
-    ntk: bool
+    which: tuple[str, ...]
     program: Program = field(compare=False)
 
 
 @lru_cache(maxsize=256)
 def _dissect(key: _Key) -> Dissected | None:
-    arch = with_angle_function(network_of(key.program).arch, key.ntk)
+    whole = network_of(key.program).arch
+    arch = with_angle_function(whole, "ntk" in key.which, "nngp" in key.which)
     if arch is None:
         return None
     structure, varying = dissect(arch)
     # Behind a norm lengths no longer matter; nor does an error of the angle that is no larger than a rounding error,
     # since the function is smooth in it.
     before = Serial(arch.layers[:-1])
+    difference = needs_difference(before)
     needs = key.program.needs._replace(
-        loop=False, sharp_lengths=needs_sharp_lengths(before), difference=needs_difference(before)
+        loop=False,
+        sharp_lengths=needs_sharp_lengths(before),
+        difference=difference,
+        quick_difference=difference,
     )
+    if has_series(whole) and not needs.centred_input and is_gentle(arch):
+        needs = needs._replace(delicate=NOTHING_DELICATE)
     return Dissected(structure, np.asarray(varying), needs)

@@ -9,36 +9,34 @@ Few pairs are computed by NumPy, for which nothing is compiled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.positions import Positions
 from lnkernel.calculus.rules import rule
-from lnkernel.calculus.state import Kernels, at_input
+from lnkernel.calculus.state import Kernels, State, at_input
 from lnkernel.evaluate.float64 import namespace, pixels
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
 from lnkernel.evaluate.float64.own import Notes, Noting, Reading
 from lnkernel.evaluate.float64.pixels import Pixels
 from lnkernel.evaluate.float64.precise import plain
-from lnkernel.gram.compiled import EMITTED_SOON, WHOLE_REGISTERS, compiled
+from lnkernel.gram import stages
+from lnkernel.gram.compiled import compiled
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.network import Needs, Network, network
-from lnkernel.gram.program import Program, network_from, network_of, select
-from lnkernel.gram.structure import Structure
+from lnkernel.gram.program import Program, network_of, select
 from lnkernel.progress import Bar
 from lnkernel.types import Array
 
 AT_ONCE = 1 << 18  # pairs of positions in a tile: a few megabytes for each number of a pair
 MOST_WORK = 1 << 12  # where each takes an integration
 MOST = 1 << 17  # pairs of positions that NumPy computes sooner than a program is compiled
-OPTIONS = {**WHOLE_REGISTERS, **EMITTED_SOON}
 NUMBERS = 24  # of a pair of positions that are in memory at a time
 
 Out = tuple[Array, ...]
@@ -71,37 +69,42 @@ def without_zeros(images: Images) -> Images:
 
 def own(net: Network, images: Images) -> tuple[Kernels, Notes]:
     """The kernels of every input with itself, (n,), and what pairs need to know of it."""
-    noting = Noting()
-    needs = net.needs
-    at = Positions(_shape(images), needs.all_pairs, noting)
-    compare = partial(pixels.of_same, at=at, with_difference=needs.difference)
-    total, centred = compare(images.raw), images.centred and compare(images.centred)
-    kernels = _through(net, total, centred, at, equal=not needs.all_pairs)
+    record = Noting()
+    start = _same_at_input(net.needs, images, record)
+    kernels = _through(net, start, equal=not net.needs.all_pairs)
     n = len(images.raw.length)
     xp = namespace.of(images.raw.length)
-    return Kernels(*(xp.broadcast_to(kernel, (n,)) for kernel in kernels)), tuple(noting.notes)
+    return Kernels(*(xp.broadcast_to(kernel, (n,)) for kernel in kernels)), record.packed
 
 
 def pairs(net: Network, one: Side, two: Side) -> Kernels:
     """The kernels of all pairs of inputs, (n, m)."""
-    needs = net.needs
-    at = Positions(_shape(one.images), needs.all_pairs, Reading(one.notes, two.notes))
-    compare = partial(pixels.of_pairs, at=at, with_difference=needs.difference)
-    total, centred = compare(one.images.raw, two.images.raw), None
-    if one.images.centred is not None and two.images.centred is not None:
-        centred = compare(one.images.centred, two.images.centred)
-    kernels = _through(net, total, centred, at)
+    record = Reading(one.notes, two.notes)
+    kernels = _through(net, _pairs_at_input(net.needs, one.images, two.images, record))
     shape = len(one.images.raw.length), len(two.images.raw.length)
     xp = namespace.of(one.images.raw.length, two.images.raw.length)
     return Kernels(*(xp.broadcast_to(kernel, shape) for kernel in kernels))
 
 
-def _through(
-    net: Network, total: Covariance, centred: Covariance | None, at: Positions, equal: bool = False
-) -> Kernels:
-    start = at_input(total, total if centred is None else centred, at)
+def _same_at_input(needs: Needs, images: Images, record: Noting) -> State:
+    at = Positions(_shape(images), needs.all_pairs, record)
+    compare = partial(pixels.of_same, at=at, with_difference=needs.difference)
+    total = compare(images.raw)
+    return at_input(total, total if images.centred is None else compare(images.centred), at)
+
+
+def _pairs_at_input(needs: Needs, one: Images, two: Images, record: Reading) -> State:
+    at = Positions(_shape(one), needs.all_pairs, record)
+    compare = partial(pixels.of_pairs, at=at, with_difference=needs.difference)
+    total = centred = compare(one.raw, two.raw)
+    if one.centred is not None and two.centred is not None:
+        centred = compare(one.centred, two.centred)
+    return at_input(total, centred, at)
+
+
+def _through(net: Network, start: State, equal: bool = False) -> Kernels:
     settings = net.needs.range, False, equal, net.needs.sharp_lengths, net.needs.delicate
-    if namespace.of(total.first.q.high) is np:
+    if namespace.of(start.total.first.q.high) is np:
         eager = EagerFloat64(*settings)
         kernels = rule(net.arch, start, eager).kernels(eager)
     else:
@@ -192,7 +195,7 @@ class _Work:
         at_once = max(1, AT_ONCE // self.block)
         for start in range(0, n, at_once):
             rows = np.arange(start, min(start + at_once, n))
-            values, notes = self._call(own, _own, np.resize(rows, min(at_once, n)), images)
+            values, notes = self._alone(np.resize(rows, min(at_once, n)), images)
             found.append(
                 [[np.asarray(part)[: len(rows)] for part in parts] for parts in (values, notes)]
             )
@@ -224,29 +227,23 @@ class _Work:
         if self.by_numpy:
             with np.errstate(all="ignore"):
                 return select(pairs(network_of(self.program), one, two), self.program.which)
-        made: Out = compiled(_pairs, *self._fixed, options=OPTIONS)(self.program.varying, one, two)
-        return made
+        needs, which = self.program.needs, self.program.which
+        start = compiled(_start, needs, options=stages.OPTIONS)(one, two)
+        end = stages.run(network_of(self.program).arch, start, needs)
+        shape = len(one.images.raw.length), len(two.images.raw.length)
+        return tuple(np.broadcast_to(made, shape) for made in stages.finish(end, needs, which))
 
-    def _call(
-        self,
-        plain_one: Callable[..., Any],
-        program: Callable[..., Any],
-        rows: np.ndarray,
-        images: Images,
-    ) -> tuple[Out, Notes]:
+    def _alone(self, rows: np.ndarray, images: Images) -> tuple[Out, Notes]:
         some = _some(images, rows)
         if self.by_numpy or not self.program.needs.all_pairs:  # few numbers, for single inputs
             with np.errstate(all="ignore"):
-                kernels, notes = plain_one(network_of(self.program), some)
+                kernels, notes = own(network_of(self.program), some)
             return select(kernels, self.program.which), notes
-        made: tuple[Out, Notes] = compiled(program, *self._fixed, options=OPTIONS)(
-            self.program.varying, some
-        )
-        return made
-
-    @property
-    def _fixed(self) -> tuple[Any, ...]:
-        return self.program.structure, self.program.needs, self.program.which
+        needs, which = self.program.needs, self.program.which
+        start = compiled(_start_alone, needs, options=stages.OPTIONS)(some)
+        end = stages.run(network_of(self.program).arch, start, needs)
+        made = stages.finish(end, needs, which)
+        return tuple(np.broadcast_to(one, rows.shape) for one in made), end.notes
 
 
 def _take(side: Side, start: int, size: int, count: int) -> Side:
@@ -260,14 +257,13 @@ def _some(images: Images, rows: np.ndarray) -> Images:
     return Images(pixels.take(images.raw, rows), centred)
 
 
-def _own(
-    structure: Structure, needs: Needs, which: tuple[str, ...], varying: Array, images: Images
-) -> tuple[Out, Notes]:
-    kernels, notes = own(network_from(structure, needs, varying), images)
-    return select(kernels, which), notes
+def _start(needs: Needs, one: Side, two: Side) -> stages.Carried:
+    """All pairs of inputs, before the first layer."""
+    record = Reading(one.notes, two.notes)
+    return stages.pack(_pairs_at_input(needs, one.images, two.images, record), record)
 
 
-def _pairs(
-    structure: Structure, needs: Needs, which: tuple[str, ...], varying: Array, one: Side, two: Side
-) -> Out:
-    return select(pairs(network_from(structure, needs, varying), one, two), which)
+def _start_alone(needs: Needs, images: Images) -> stages.Carried:
+    """Every input with itself."""
+    record = Noting()
+    return stages.pack(_same_at_input(needs, images, record), record)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -43,6 +44,23 @@ from lnkernel.precision import (
 )
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
+Matrices = tuple[Array, ...]
+
+
+@runtime_checkable
+class Way(Protocol):
+    """How pairs are computed: a module with these two functions."""
+
+    def symmetric(self, program: Program, x: Array, /) -> tuple[Matrices, Matrices]:
+        """The matrices of all pairs of x, and their diagonals."""
+        ...
+
+    def rectangular(
+        self, program: Program, x: Array, x2: Array, /
+    ) -> tuple[Matrices, Matrices, Matrices]:
+        """The matrices of all pairs of x and x2, and the diagonals of both."""
+        ...
+
 
 @dataclass(frozen=True)
 class _OfPoints:
@@ -63,8 +81,7 @@ class _OfPoints:
             points = self._traced_points("x", x)
             points2 = points if x2 is None else self._traced_points("x2", x2)
             self._check(points, points2)
-            way = images.traced_matrix if self._of_positions else traced.matrix
-            return way(self.arch, points, points2, self.which)
+            return self._inside(self.arch, points, points2, self.which)
         with jax.enable_x64(True):
             points = self._points("x", x)
             points2 = points if x2 is None or x2 is x else self._points("x2", x2)
@@ -95,7 +112,7 @@ class _OfPoints:
                     _check_range(name, side, self._diagonals(side))
 
             # a program, since what is not traced may be computed by NumPy, and that is on the host
-            on_device = jax.jit(lambda one, two: traced.matrix(self.arch, one, two, self.which))
+            on_device = jax.jit(lambda one, two: self._inside(self.arch, one, two, self.which))
             return sharded(points, points2, layout, self._matrices, on_device)
 
     def _demand_memory(self, n: int, m: int | None) -> None:
@@ -147,7 +164,12 @@ class _OfPoints:
             dissected = dissect_numbers(expand(self.arch, *inputs))
         return program_for(dissected, self.which, *inputs)
 
-    def _way(self, program: Program, pairs: int) -> Any:
+    @property
+    def _inside(self) -> Callable[..., Matrices]:
+        """The matrices of all pairs inside of a program."""
+        return images.traced_matrix if self._of_positions else traced.matrix
+
+    def _way(self, program: Program, pairs: int) -> Way:
         """How so many pairs are computed."""
         if self._of_positions:
             return images

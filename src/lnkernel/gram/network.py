@@ -11,6 +11,7 @@ from lnkernel.arch.facts import (
     mixes_positions,
     needs_compiler,
     needs_difference,
+    needs_difference_quickly,
     needs_range,
     needs_sharp_lengths,
     reads_centred_input,
@@ -27,6 +28,7 @@ class Needs(NamedTuple):
 
     range: bool  # of squared lengths, beyond that of float64
     difference: bool  # of the lengths of two inputs
+    quick_difference: bool  # the same for the quick way
     sharp_lengths: bool
     delicate: float  # the least angle that is taken from its cosine
     centred_input: bool
@@ -54,6 +56,7 @@ def needs_of(arch: Node) -> Needs:
     return Needs(
         range=needs_range(arch),
         difference=needs_difference(arch),
+        quick_difference=needs_difference_quickly(arch),
         sharp_lengths=needs_sharp_lengths(arch),
         delicate=delicate_angle(_count_closed_forms(arch)),
         centred_input=reads_centred_input(arch),

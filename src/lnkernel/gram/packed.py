@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ class Packed:
 
 def _aligned_room(shape: tuple[int, ...]) -> np.ndarray:
     """Room for float64 numbers that starts at a multiple of 64 bytes: JAX then reads it where it is, without a copy."""
-    size = 8 * int(np.prod(shape))
+    size = 8 * math.prod(shape)
     room = np.empty(size + 63, np.uint8)
     start = -room.ctypes.data % 64
     return room[start : start + size].view(np.float64).reshape(shape)
@@ -46,14 +47,17 @@ def pack(tree: Any) -> Packed:
     leaves, form = jax.tree.flatten(tree)
     arrays = tuple((array.shape[1:], array.dtype.str) for array in leaves)
     rows = [array.reshape(len(array), -1, array.shape[-1]) for array in leaves]
-    return Packed(np.concatenate(rows, axis=1, dtype=np.float64), Form(form, arrays))
+    blocks, size = len(rows[0]), rows[0].shape[-1]
+    # block after block, whatever the order of the parts: else every batch of blocks would be a copy of them all
+    numbers = np.empty((blocks, sum(part.shape[1] for part in rows), size))
+    return Packed(np.concatenate(rows, axis=1, out=numbers), Form(form, arrays))
 
 
 def unpack(packed: Packed) -> Any:
     """The tree again, of one block: (..., size)."""
     leaves, row = [], 0
     for shape, kind in packed.form.arrays:
-        end = row + int(np.prod(shape[:-1]))
+        end = row + math.prod(shape[:-1])
         leaves.append(packed.numbers[row:end].reshape(shape).astype(kind))
         row = end
     return jax.tree.unflatten(packed.form.tree, leaves)

@@ -36,7 +36,7 @@ def prepare(needs: Needs, x: Array) -> Points:
 
 def blocks(net: Network, points: Points, index: Array) -> Points:
     """What `quick` reads of the points with these numbers, (blocks, size)."""
-    return Points(*(p and geometry.blocks(p, index, net.needs.difference) for p in points))
+    return Points(*(p and geometry.blocks(p, index, net.needs.quick_difference) for p in points))
 
 
 def units(points: Points) -> Points | None:
@@ -96,7 +96,7 @@ def quick(
     `cosines` are the products of their `units`, which are formed here if they are not given, and `by` is an
     arithmetic other than the usual one.
     """
-    with_difference = net.needs.difference
+    with_difference = net.needs.quick_difference
     of_raw, of_centred = (None, None) if cosines is None else cosines
     least = net.needs.delicate
     total, delicate = geometry.quick(one.raw, two.raw, all_live, with_difference, of_raw, least)

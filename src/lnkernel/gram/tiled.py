@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.by_angle import by_angle
@@ -53,6 +54,7 @@ CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch co
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 MANY_LEFT = 3  # batches, during which other work can be done
+MANY_FOUND = 1024  # delicate pairs; fewer take as long as a single one
 CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
 DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
 MOST_COORDINATES = 1 << 22  # of a chunk
@@ -77,8 +79,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     one = prepare(quick, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
-    def write(tile: Tile) -> Pairs | None:
-        (i, j), delicate = tile.corner, _delicate_pairs(tile, one_half=True)
+    def write(tile: Tile) -> None:
+        i, j = tile.corner
         for matrix, values in zip(out, tile.values, strict=True):
             inside = values[: n - i, : n - j]
             if i == j:  # both halves of this tile were computed
@@ -87,17 +89,18 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
             else:
                 matrix[i : i + size, j : j + size] = inside
                 matrix[j : j + size, i : i + size] = inside.T
-        return delicate
 
     few = n * (n - 1) // 2 <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
-    delicate = Tiles(quick, one, one, [] if few else corners, batch).write(write)
+    found = Tiles(quick, one, one, [] if few else corners, batch).write(write, one_half=True)
     ends = diagonal_of(program, one.points)  # while tiles are computed
-    for found in [[np.triu_indices(n, 1)]] if few else delicate:
-        for a, b, values in _with_care(quick, one.points, one.points, found, (n, n)):
+    for delicate, written in [([np.triu_indices(n, 1)], [])] if few else found:
+        for a, b, values in _with_care(quick, one.points, one.points, delicate, (n, n)):
+            _wait_for(written)
             for matrix, value in zip(out, values, strict=True):
                 matrix[a, b] = value
                 matrix[b, a] = value
+        _wait_for(written)
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
     return out, ends
@@ -110,21 +113,22 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
-    def write(tile: Tile) -> Pairs | None:
+    def write(tile: Tile) -> None:
         i, j = tile.corner
         for matrix, values in zip(out, tile.values, strict=True):
             matrix[i : i + size, j : j + size] = values[: n - i, : m - j]
-        return _delicate_pairs(tile, one_half=False)
 
     few = n * m <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
-    delicate = Tiles(quick, one, two, [] if few else corners, batch).write(write)
+    found = Tiles(quick, one, two, [] if few else corners, batch).write(write, one_half=False)
     ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
     rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
-    for found in [[(rows, columns)]] if few else delicate:
-        for a, b, values in _with_care(quick, one.points, two.points, found, (n, m)):
+    for delicate, written in [([(rows, columns)], [])] if few else found:
+        for a, b, values in _with_care(quick, one.points, two.points, delicate, (n, m)):
+            _wait_for(written)
             for matrix, value in zip(out, values, strict=True):
                 matrix[a, b] = value
+        _wait_for(written)
     return out, ends, ends2
 
 
@@ -133,6 +137,17 @@ class Tile(NamedTuple):
 
     corner: Corner
     values: tuple[np.ndarray, ...]  # for each kernel (size, size), NaN for delicate pairs
+
+
+class Part(NamedTuple):
+    """A batch under way."""
+
+    delicate: Future[Pairs]
+    written: Future[None]
+
+
+NO_PAIRS = np.empty(0, int), np.empty(0, int)
+Piece = tuple[list[Pairs], list[Future[None]]]  # delicate pairs, and when their tiles are written
 
 
 class Tiles:
@@ -152,6 +167,7 @@ class Tiles:
             compiled(_batch, program.structure, program.needs, program.which, program.all_live),
             program.varying,
         )
+        self.sure = program.needs.delicate == NOTHING_DELICATE
         self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
         try:
             first = [self._start(some) for some in self.batches[:1]]
@@ -160,20 +176,27 @@ class Tiles:
             first = [self._start(some) for some in self.batches[:1]]
         self.started = first + [None] * (len(self.batches) - len(first))
 
-    def write(self, write: Callable[[Tile], Pairs | None]) -> Iterator[list[Pairs]]:
-        """Lets `write` have all tiles, from now on; and the delicate pairs that it finds in them.
+    def write(self, write: Callable[[Tile], None], one_half: bool) -> Iterator[Piece]:
+        """Lets `write` have all tiles, from now on; and the delicate pairs in them, as soon as they are known: before
+        their tiles are written. With `one_half` only those above the diagonal of the matrix."""
 
-        It does all with one tile before it turns to the next, since a tile fits into a core's cache.
-        """
+        def finish(some: list[Corner], values: Out | None, delicate: Future[Pairs]) -> None:
+            try:
+                with jax.enable_x64(True):  # each thread has settings of its own
+                    arrays = [np.asarray(v) for v in (values or self._start(some))]
+                found = NO_PAIRS if self.sure else _delicate_pairs(some, arrays[0], one_half)
+                delicate.set_result(found)
+            except BaseException as problem:
+                delicate.set_exception(problem)
+                raise
+            for tile in map(Tile, some, zip(*arrays, strict=True)):
+                write(tile)
 
-        def finish(some: list[Corner], values: Out | None) -> list[Pairs]:
-            with jax.enable_x64(True):  # each thread has settings of its own
-                arrays = [np.asarray(v) for v in (values or self._start(some))]
-            tiles = map(Tile, some, zip(*arrays, strict=True))
-            return [pairs for pairs in map(write, tiles) if pairs is not None]
-
-        parts = zip(self.batches, self.started, strict=True)
-        return _collect([THREADS.submit(finish, *both) for both in parts])
+        parts = []
+        for some, values in zip(self.batches, self.started, strict=True):
+            delicate: Future[Pairs] = Future()
+            parts.append(Part(delicate, THREADS.submit(finish, some, values, delicate)))
+        return _collect(parts)
 
     def _start(self, some: list[Corner]) -> Out:
         places = np.asarray(some + some[-1:] * (self.batch - len(some))).T // self.size
@@ -182,23 +205,31 @@ class Tiles:
         return self.compute(*sides, None if None in units else _cosines(*units))
 
 
-def _collect(parts: list[Future[list[Pairs]]]) -> Iterator[list[Pairs]]:
-    """What these give, in two pieces: the first that there is, to be worked on while the others are computed, and
+def _collect(parts: list[Part]) -> Iterator[Piece]:
+    """What these give, in two pieces: the first that is worth it, to be worked on while the others are computed, and
     the rest. Each piece takes the careful rules once, which for few pairs is all that counts; and while Python works
     on it, threads that copy have to wait, so that there is only one piece if there is little to compute."""
-    found: list[Pairs] = []
+    found, written = list[Pairs](), list[Future[None]]()
     early = False
     try:
         for number, part in enumerate(parts, 1):
-            found += part.result()
-            if found and not early and len(parts) - number >= MANY_LEFT:
+            found += [pairs for pairs in [part.delicate.result()] if len(pairs[0])]
+            written.append(part.written)
+            many = sum(len(rows) for rows, _ in found) >= MANY_FOUND
+            if many and not early and len(parts) - number >= MANY_LEFT:
                 early = True
-                yield found
-                found = []
-        yield found
+                yield found, written
+                found, written = [], []
+        yield found, written
     finally:
         for part in parts:
-            part.cancel()  # the rest, after an error
+            part.written.cancel()  # the rest, after an error
+
+
+def _wait_for(written: list[Future[None]]) -> None:
+    """Until these tiles are there; an error in a thread is one here."""
+    for part in written:
+        part.result()
 
 
 def _at(blocks: pairs.Points | None, index: np.ndarray) -> pairs.Points | None:
@@ -240,16 +271,15 @@ def _batch(
     return jax.vmap(tile)(first, second, cosines)
 
 
-def _delicate_pairs(tile: Tile, one_half: bool) -> Pairs | None:
-    """Rows and columns of the delicate pairs, if there are any; of a symmetric matrix only above its diagonal."""
-    (row, column), values = tile.corner, tile.values[0]
-    if not np.isnan(values.max()):
-        return None
-    delicate = np.isnan(values)
-    if one_half and row == column:
-        delicate = np.triu(delicate, 1)
-    a, b = np.nonzero(delicate)
-    return (row + a, column + b) if len(a) else None
+def _delicate_pairs(corners: list[Corner], tiles: np.ndarray, one_half: bool) -> Pairs:
+    """Rows and columns of the delicate pairs in these tiles; of a symmetric matrix only above its diagonal."""
+    unknown = np.isnan(tiles[: len(corners)])
+    # in one dimension, since NumPy finds places in several ten times as slowly
+    tile, a, b = np.unravel_index(np.flatnonzero(unknown), unknown.shape)
+    starts = np.asarray(corners)
+    rows, columns = starts[tile, 0] + a, starts[tile, 1] + b
+    above = rows < columns if one_half else slice(None)
+    return rows[above], columns[above]
 
 
 def _with_care(

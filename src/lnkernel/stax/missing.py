@@ -42,7 +42,7 @@ MISSING = {
 }
 
 # names of neural-tangents that are not in its `stax` either, and what does the same here
-TOP = "in neural-tangents it is a function of nt itself"
+TOP = "in neural-tangents it is a function of nt itself, and nothing takes its place here"
 EMPIRICAL = "it is a kernel of finite networks, which are in lnkernel.finite here"
 PREDICTING = "predictions are those of a posterior here"
 OF_NT = {
@@ -52,9 +52,14 @@ OF_NT = {
     ): (*("batch", "batching"),),
     (EMPIRICAL, "Use lnkernel.finite.empirical_ntk(network, x, x2)"): (
         *("empirical", "empirical_kernel_fn", "empirical_ntk_fn", "empirical_ntk_vp_fn"),
-        *("NtkImplementation",),
+        *("NtkImplementation", "get_ntk_fun_empirical"),
     ),
     (EMPIRICAL, "Use lnkernel.finite.empirical_nngp(network, x, x2)"): ("empirical_nngp_fn",),
+    (
+        "what stands in neural-tangents' utils and experimental is not here",
+        "docs/migration.md has its functions beside those of this library; of others u"
+        + ELSEWHERE[1:],
+    ): ("utils", "experimental"),
     (
         "the mean kernel of random networks is in lnkernel.finite here",
         "Use lnkernel.finite.empirical_ntk_over_seeds(arch, x, seeds=...), which gives standard errors too",
@@ -85,9 +90,28 @@ OF_NT = {
 }
 
 
-def why_missing(name: str) -> AttributeError:
-    """The error for a name that this module does not have."""
+# names of `lnkernel.stax` that `lnkernel` has not
+ONLY_IN_STAX = {
+    "ABRelu": "Homogeneous(degree, a, b)",
+    "ElementwiseNumerical": "Activate(function)",
+    "FanInSum": "parallel(...)",
+    "FanOut": "parallel(...)",
+    "GlobalSelfAttention": "Attention(...)",
+    "Layer": "serial(...)",
+    "Monomial": "Polynomial(coefficients)",
+    "RectifiedMonomial": "RectifiedPower(degree)",
+    "predict": "posterior(arch, X, y)",
+    "repeat": "serial(*n * [layer])",
+}
+
+
+def why_missing(name: str, module: str = "lnkernel.stax") -> AttributeError:
+    """The error for a name that this module, `lnkernel.stax` or `lnkernel`, does not have."""
     for (reason, remedy), names in (MISSING | OF_NT).items():
         if name in names:
-            return MissingLayerError(name, reason, remedy)
-    return AttributeError(f"module 'lnkernel.stax' has no attribute {name!r}")
+            return MissingLayerError(name, reason, remedy, module)
+    if name in ONLY_IN_STAX:
+        reason = "it is a name of neural-tangents"
+        remedy = f"Use lnkernel.{ONLY_IN_STAX[name]}, or lnkernel.stax.{name}"
+        return MissingLayerError(name, reason, remedy, module)
+    return AttributeError(f"module {module!r} has no attribute {name!r}")

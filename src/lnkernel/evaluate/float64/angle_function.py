@@ -15,9 +15,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import cheb2poly
 
 from lnkernel.arch import Node, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import needs_range, needs_sharp_lengths
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import traits
@@ -59,6 +61,7 @@ SHAPES = (  # in the order of their cost
 END = 0.5**0.5  # of the range of sqrt(m)
 NODES = 112
 AGREEMENT = 8e-16  # of curve and rules, relative to the largest value: a few roundings of either
+STEEPEST = 2.5  # slope of a curve beside its largest value, up to which it is gentle
 SHALLOW = 20  # layers; the roundings of more of them add up
 LONG = np.longdouble  # a few digits more, where there are any
 PI = np.arccos(LONG(-1))
@@ -69,7 +72,7 @@ NOT_ZERO = 1e-290  # stands for a coefficient that is exactly 0, which would be 
 class AngleFunction(Node):
     """Takes the place of all layers behind a normalisation; only the kernels can be asked for behind it."""
 
-    nngp: Curve
+    nngp: Curve = ()
     ntk: Curve = ()  # B; or all of it, if t is the cosine itself, or 0
     carried: Curve = ()  # A
     powers: bool = static(default=True)
@@ -86,7 +89,8 @@ def _(layer: AngleFunction, state: State, num: Arithmetic) -> State:
     if layer.carried:
         t = t + along(layer.carried) * state.t
     unit = Length(1.0)
-    made = Covariance(unit, unit, cov.w, cov.z, along(layer.nngp), 0.0)
+    product = along(layer.nngp) if layer.nngp else cov.c
+    made = Covariance(unit, unit, cov.w, cov.z, product, 0.0)
     return State(made, made, t=t)
 
 
@@ -102,10 +106,10 @@ def _evaluate(curve: Curve, powers: bool, cov: Covariance, num: Arithmetic) -> A
 # ---------------------------------------------------------------- from a network to its function
 
 
-def with_angle_function(arch: Node, ntk: bool = True) -> Serial | None:
+def with_angle_function(arch: Node, ntk: bool = True, nngp: bool = True) -> Serial | None:
     """The network, with plain numbers as hyperparameters, and one function in place of all layers behind its first
-    normalisation; None if it has none, or if that is not exact enough. Without `ntk`, for K alone."""
-    layers = arch.layers if isinstance(arch, Serial) else ()
+    normalisation; None if it has none, or if that is not exact enough. For K and Θ, or one of them alone."""
+    layers = layers_of(arch)
     count = next((k for k, layer in enumerate(layers, 1) if traits(layer).fixes_length), 0)
     if not 0 < count < len(layers):
         return None
@@ -121,10 +125,28 @@ def with_angle_function(arch: Node, ntk: bool = True) -> Serial | None:
             curves = [_fit(shape, each, agreement) for each in values]
             found = [curve for curve in curves if curve is not None]
             if len(found) == len(curves):
-                nngp, theta, carried, *_ = [*found, (), ()]
-                made = AngleFunction(nngp, theta, carried, shape.powers)
+                product, theta, carried, *_ = [*found, (), ()]
+                made = AngleFunction(product if nngp else (), theta, carried, shape.powers)
                 return Serial((*before.layers, made))
     return None
+
+
+def is_gentle(arch: Serial) -> bool:
+    """Whether such a network makes little of a rounding error of the cosine, for all pairs alike: it is one polynomial
+    in it, of no large slope, and nothing but linear layers stand before it. Then no pair asks for more care."""
+    *before, _norm, last = arch.layers
+    assert isinstance(last, AngleFunction)
+    if last.carried or not all(traits(layer).is_linear for layer in before):
+        return False
+    return all(_is_gentle(curve, last.powers) for curve in (last.nngp, last.ntk) if curve)
+
+
+def _is_gentle(curve: Curve, powers: bool) -> bool:
+    if len(curve) > 1 or not powers:
+        return False
+    function, places = Polynomial(curve[0]), _angles().c
+    value, slope = (np.max(np.abs(f(places))) for f in (function, function.deriv()))
+    return bool(slope <= STEEPEST * value)
 
 
 def _state_behind(before: Serial) -> State | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 from jax import Array
 
@@ -30,7 +31,7 @@ from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.elementary import arctangent_ratio, divided_difference
 from lnkernel.evaluate.float64.gaps import with_gap
 from lnkernel.evaluate.float64.namespace import constant
-from lnkernel.evaluate.float64.own_moments import OwnMoments, own_moments
+from lnkernel.evaluate.float64.own_moments import OwnMoments, kept_moments, own_moments
 from lnkernel.evaluate.float64.precise import Precise, as_precise
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
@@ -100,14 +101,17 @@ def _(num: Float64, by_rule: Array, direct: Array) -> Array:
 
 def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     """With all care, or quickly; of an input and itself to twice the digits."""
-    if num.equal and (moments := own_moments(form, as_precise(cov.first.q))) is not None:
-        return _of_equals(form, cov, num, moments)
-    own = _own(form, cov, num)
+    if num.equal:
+        itself = kept_moments(form, as_precise(cov.first.q), again=True)
+        if itself is not None:
+            return _of_equals(form, cov, num, itself)
+    moments = _own_moments(form, cov, num)
+    own = None if moments is None else _own(moments, num)
     if num.quick:
         return _quickly(form, cov, num, own)
     made = closed_dual(form, cov, num, own)
-    if is_sharper(form, num) and own is not None:
-        made = made._replace(slope=_sharp_slope(form, cov, num, made.slope))
+    if is_sharper(form, num) and moments is not None:
+        made = made._replace(slope=_sharp_slope(form, cov, num, moments, made.slope))
     assert made.centred is not None
     total = _not_negative(num, made.total)
     centred = total if made.centred is made.total else _not_negative(num, made.centred)
@@ -119,16 +123,14 @@ def is_sharper(form: Form | None, num: Float64) -> bool:
     return isinstance(form, ErfForm) and num.xp is np and not num.quick
 
 
-def _sharp_slope(form: Form, cov: Covariance, num: Float64, usual: Any) -> Any:
+def _sharp_slope(
+    form: Form, cov: Covariance, num: Float64, moments: tuple[OwnMoments, OwnMoments], usual: Any
+) -> Any:
     r"""The slope of erf to twice the digits: $\sqrt{g_1 g_2}\,\sqrt{y_{11} y_{22}}/y_{12}$ with the growths $g_i$.
 
     Where an angle is as small as the rounding of 1, $y_{12}$ is $y_{11}$ or the next number, in all layers alike.
     """
-    known = [
-        num.of_input(partial(own_moments, form), as_precise(side.q))
-        for side in (cov.first, cov.second)
-    ]
-    one, two = (each.growth for each in known if each is not None)
+    one, two = (each.growth for each in moments)
     pair = read(form, cov, num).pair
     first, second = (
         side._replace(alpha=as_precise(side.alpha), beta=as_precise(side.beta))
@@ -150,21 +152,26 @@ def _not_negative(num: Float64, cov: Covariance) -> Covariance:
     return replace(cov, w=w, z=z)
 
 
-def _own(form: Form, cov: Covariance, num: Float64) -> tuple[Own, Own] | None:
+def _own_moments(form: Form, cov: Covariance, num: Float64) -> tuple[OwnMoments, OwnMoments] | None:
+    """Those of each input by itself."""
+    sides = [as_precise(side.q) for side in (cov.first, cov.second)]
+    if num.xp is np and not num.quick and np.ndim(sides[0].high) == np.ndim(sides[1].high) == 1:
+        both = own_moments(form, jax.tree.map(lambda *parts: np.stack(parts), *sides))
+        one, two = (jax.tree.map(lambda part, k=k: part[k], both) for k in (0, 1))
+    else:
+        one, two = (num.of_input(partial(kept_moments, form), side) for side in sides)
+    return None if one is None or two is None else (one, two)
+
+
+def _own(moments: tuple[OwnMoments, OwnMoments], num: Float64) -> tuple[Own, Own]:
     """What is known of each input by itself."""
-    one, two = (
-        num.of_input(partial(own_moments, form), as_precise(side.q))
-        for side in (cov.first, cov.second)
-    )
-    if one is None or two is None:
-        return None
     first, second = (
         Own(
             each.square,
             each.variance,
             partial(num.of_input, partial(_calibrate, num), each.growth),
         )
-        for each in (one, two)
+        for each in moments
     )
     return first, second
 
@@ -251,7 +258,10 @@ def _covariance(
     num: Float64, cov: Covariance, ends: list[Any], both: Any, alive: tuple[Any, Any]
 ) -> Covariance:
     lengths = [num.sqrt(end) for end in ends]
-    cosine = num.divide(num.divide(both, lengths[0]), lengths[1])
+    one, two = (
+        num.divide(1.0, length) for length in lengths
+    )  # once for an input, not for its pairs
+    cosine = (both * one) * two
     first, second = (Length(end, live) for end, live in zip(ends, alive, strict=True))
     return Covariance(
         first, second, *with_gap(cosine, num.delicate), _difference(num, cov, lengths)
@@ -259,6 +269,6 @@ def _covariance(
 
 
 def _difference(num: Float64, cov: Covariance, ends: list[Any]) -> Any:
-    if known_zero(cov.e):
+    if cov.e is None or known_zero(cov.e):  # no rule asks for it, or it is known
         return cov.e
     return num.divide(ends[0] - ends[1], ends[0] + ends[1])

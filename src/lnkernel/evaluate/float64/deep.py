@@ -7,7 +7,6 @@ state only has to go round in `lax.scan`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,10 +16,12 @@ import numpy as np
 from jax import lax
 
 from lnkernel.arch import Node, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.calculus.arithmetic import Arithmetic
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State
 from lnkernel.check import known_zero
+from lnkernel.evaluate.float64.carried import put_back, take_out
 
 FEWEST = 12  # repetitions that are worth a loop
 LONGEST = 12  # layers in a block that may repeat
@@ -39,7 +40,7 @@ class Source(NamedTuple):
 
 def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None) -> State:
     """The state behind `arch`, as `rule` gives it."""
-    layers, done = _layers(arch), 0
+    layers, done = layers_of(arch), 0
     for blocks in _repetitions(layers):
         start, done = done, done + sum(map(len, blocks))
         for number, block in enumerate(blocks):
@@ -47,7 +48,7 @@ def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None)
                 from_source = None
                 if source is not None:
                     size = len(block)
-                    rest = _layers(source.places)[start + number * size : done]
+                    rest = layers_of(source.places)[start + number * size : done]
                     ends = range(size, len(rest) + 1, size)
                     from_source = [rest[end - size : end] for end in ends], source.numbers
                 looped = _loop(blocks[number:], state, num, from_source)
@@ -60,12 +61,8 @@ def run(arch: Node, state: State, num: Arithmetic, source: Source | None = None)
 
 def has_loop(arch: Node) -> bool:
     """Whether some of its blocks may become a loop."""
-    layers = _layers(arch)
+    layers = layers_of(arch)
     return any(len(blocks) >= FEWEST for blocks in _repetitions(layers))
-
-
-def _layers(arch: Node) -> Layers:
-    return arch.layers if isinstance(arch, Serial) else (arch,)
 
 
 def _repetitions(layers: Layers) -> Iterator[list[Layers]]:
@@ -90,13 +87,6 @@ def _form(layer: Node) -> Any:
     return tree, tuple(known_zero(leaf) for leaf in leaves)
 
 
-class _Slot(NamedTuple):
-    """The place of an array in a state whose arrays have been taken out."""
-
-    number: int
-    shape: tuple[int, ...]
-
-
 def _loop(
     blocks: list[Layers],
     state: State,
@@ -105,7 +95,7 @@ def _loop(
 ) -> State | None:
     """All blocks by one loop; None where the state's form changes from block to block."""
     arrays: list[Any] = []
-    form = _take_out(state, arrays)
+    form = take_out(state, arrays)
     hyperparameters = [jax.tree.leaves(block) for block in blocks]
     _, tree = jax.tree.flatten(blocks[0])
     varying = [not known_zero(leaf) for leaf in hyperparameters[0]]
@@ -129,7 +119,7 @@ def _loop(
         rest = iter(values)
         block = jax.tree.unflatten(tree, [next(rest) if varies else 0.0 for varies in varying])
         after: list[Any] = []
-        return _take_out(rule(Serial(block), _put_back(form, arrays), num), after), after
+        return take_out(rule(Serial(block), put_back(form, arrays), num), after), after
 
     settled = False
 
@@ -141,35 +131,4 @@ def _loop(
     if not settled:
         return None
     final, _ = lax.scan(lambda a, v: (through_block(a, v)[1], None), arrays, stacked)
-    return _put_back(form, final)
-
-
-def _take_out(part: Any, arrays: list[Any]) -> Any:
-    """`part` with a slot for every array; the arrays, each once, go into the list."""
-    if isinstance(part, jax.Array):
-        for number, known in enumerate(arrays):
-            if known is part:
-                return _Slot(number, part.shape)
-        arrays.append(part)
-        return _Slot(len(arrays) - 1, part.shape)
-    if isinstance(part, np.ndarray) and part.ndim == 0:
-        return part[()]
-    if dataclasses.is_dataclass(part):
-        fields = dataclasses.fields(part)
-        return type(part), tuple(_take_out(getattr(part, f.name), arrays) for f in fields)
-    if isinstance(part, tuple):
-        return type(part), tuple(_take_out(item, arrays) for item in part)
-    return part
-
-
-def _put_back(form: Any, arrays: list[Any], known: dict[Any, Any] | None = None) -> Any:
-    """The part again. What had one form is one object again: rules ask whether both lengths are one and the same."""
-    known = {} if known is None else known
-    if isinstance(form, _Slot):
-        return arrays[form.number]
-    if isinstance(form, tuple):
-        if form not in known:
-            kind, items = form
-            known[form] = kind(*(_put_back(item, arrays, known) for item in items))
-        return known[form]
-    return form
+    return put_back(form, final)

@@ -9,6 +9,9 @@ from lnkernel.evaluate.float64 import namespace
 DELICATE = 2.0**-8  # angles (w or z) below which the quick way leaves a pair to the careful one
 DELICATE_DEEP = 2.0**-4  # the same in deep networks
 DEEP = 3  # closed forms
+NOTHING_DELICATE = (
+    -1.0
+)  # below every w and z: where only the cosine counts, and the function of it is not steep
 
 
 def delicate_angle(layers: int) -> float:

@@ -19,6 +19,7 @@ from jax import Array
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide, total
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.namespace import constant
 from lnkernel.evaluate.float64.precise import Precise, as_precise, exponent_of, two_to
 from lnkernel.evaluate.float64.projection import centred, project
@@ -28,7 +29,7 @@ WRITTEN_OUT = 16  # dimensions up to which sums over coordinates are written out
 FEW = 4  # dimensions up to which differences of coordinates are summed, and not their products
 # Zeros fill up the coordinates to one of these dimensions, so that few programs are compiled. In one dimension
 # directions are exact, and up to FEW they are compared differently.
-FILLED_UP = (1, FEW, 8, WRITTEN_OUT)
+FILLED_UP = (1, FEW, 8, 12, WRITTEN_OUT)
 
 
 class Inputs(NamedTuple):
@@ -72,7 +73,8 @@ def prepare(x: AnyArray, centre: bool, with_range: bool = False) -> Inputs:
 
 def _fill_up(spread: AnyArray) -> AnyArray:
     wanted = next(d for d in FILLED_UP if d >= len(spread))
-    return namespace.of(spread).pad(spread, ((0, wanted - len(spread)), (0, 0)))
+    xp = namespace.of(spread)
+    return xp.concatenate([spread, xp.zeros((wanted - len(spread), spread.shape[1]))])
 
 
 def blocks(inputs: Inputs, index: AnyArray, with_difference: bool) -> Inputs:
@@ -123,7 +125,7 @@ def quick(
     Without `with_difference` the difference of the lengths is left to the rules, which take it
     from the lengths: exact enough for pairs that are not delicate, if no activation has a
     degree below 1 (those tell apart angles far below the rounding error). Angles below `least` are delicate
-    where they come from cosines.
+    where they come from cosines; with NOTHING_DELICATE no angle is.
     """
     if one.spread is not None and two.spread is not None:
         dimension = len(one.spread)
@@ -145,7 +147,9 @@ def quick(
         r1, r2 = one.length[:, None], two.length[None, :]
         e = divide(*namespace.of(r1, r2).broadcast_arrays(r1 - r2, r1 + r2))
     limit = delicate_below(dimension)
-    if dimension > FEW:
+    if least == NOTHING_DELICATE:
+        limit = least
+    elif dimension > FEW:
         limit = max(limit, least)
     delicate = (w < limit) | (z < limit)
     if not all_live:
@@ -155,7 +159,7 @@ def quick(
 
 def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
     """Sum of products, as a few short chains side by side: that is fastest."""
-    chains = math.isqrt(len(pairs))
+    chains = 4 if len(pairs) > 8 else math.isqrt(len(pairs))
     return total([_chain(pairs[k::chains]) for k in range(chains)])
 
 

@@ -81,10 +81,15 @@ def _(
             (second, two, cov.second),
         )
     )
+
+    def apart(one: Array, two: Array) -> Array | None:
+        """The relative difference, where a rule asks for it."""
+        return None if cov.e is None else relative_difference(one, two)
+
     means, differs = (one.unit[0], two.unit[0]), [abs(x.unit[0]) * x.size for x in (one, two)]
     return Dual(
-        total=Covariance(first, second, *angles.total, relative_difference(one.size, two.size)),
-        mean=Mean(*means, relative_difference(*differs), Both(one.rest, two.rest)),
+        total=Covariance(first, second, *angles.total, apart(one.size, two.size)),
+        mean=Mean(*means, apart(*differs), Both(one.rest, two.rest)),
         slope=series.slope,
         euler=series.euler,
         derivative=lambda: (series.slope, one.size / r1, two.size / r2),
@@ -92,7 +97,7 @@ def _(
             rest1,
             rest2,
             *angles.centred,
-            relative_difference(*(x.size * x.rest for x in (one, two))),
+            apart(*(x.size * x.rest for x in (one, two))),
         ),
     )
 

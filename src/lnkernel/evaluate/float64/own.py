@@ -7,13 +7,13 @@ for, upper bounds will do: `Longest`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
-from lnkernel.calculus.positions import FIRST, SECOND, Positions
+from lnkernel.calculus.positions import FIRST, SECOND, Own, Positions
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.types import Array
 
@@ -21,11 +21,33 @@ Notes = tuple[Array, ...]  # (n, ...) each, in the order of the rules
 Make = Callable[[Number], Number]
 
 
+class Record(Own, Protocol):
+    """What is noted or read while the rules run, which may go on in another program."""
+
+    @property
+    def packed(self) -> Any:
+        """Its arrays."""
+        ...
+
+    @classmethod
+    def unpacked(cls, arrays: Any) -> Self:
+        """The record with these arrays."""
+        ...
+
+
 class Noting:
     """For blocks (n, positions, positions) of every input with itself."""
 
-    def __init__(self) -> None:
-        self.notes: list[Array] = []
+    def __init__(self, notes: Sequence[Array] = ()) -> None:
+        self.notes = list(notes)
+
+    @property
+    def packed(self) -> Notes:
+        return tuple(self.notes)
+
+    @classmethod
+    def unpacked(cls, arrays: Notes) -> Noting:
+        return cls(arrays)
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
         matrix = _as_matrix(block, at)
@@ -51,16 +73,24 @@ class Reading:
     """For blocks (n, m, positions, positions) of all pairs of inputs with these notes."""
 
     def __init__(self, first: Sequence[Array], second: Sequence[Array]):
-        self.rest: tuple[Iterator[Array], Iterator[Array]] = iter(first), iter(second)
+        self.rest = list(first), list(second)
+
+    @property
+    def packed(self) -> tuple[Notes, Notes]:
+        return tuple(self.rest[FIRST]), tuple(self.rest[SECOND])
+
+    @classmethod
+    def unpacked(cls, arrays: tuple[Notes, Notes]) -> Reading:
+        return cls(*arrays)
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
-        one, two = (next(side) for side in self.rest)
+        one, two = (side.pop(0) for side in self.rest)
         return _at(one, at, FIRST)[:, None], _at(two, at, SECOND)[None]
 
     def between_positions(
         self, num: Arithmetic, at: Positions, block: Number, make: Make
     ) -> tuple[Number, Number]:
-        one, two = (next(side) for side in self.rest)
+        one, two = (side.pop(0) for side in self.rest)
         return one[:, None], two[None]
 
     def certain(self, num: Arithmetic, at: Positions, w: Number) -> Number:

@@ -123,6 +123,11 @@ def dual_by_products(
         for whole, side, live in zip((first, second), (one, two), alive, strict=True)
     )
     sizes, shares = (one.size, two.size), (one.share, two.share)
+
+    def apart(one: Any, two: Any) -> Any:
+        """The relative difference, where a rule asks for it."""
+        return None if cov.e is None else relative_difference(one, two)
+
     means, rest = (
         [x * size for x, size in zip(parts, sizes, strict=True)]
         for parts in ([abs(s) for s in shares], (one.rest, two.rest))
@@ -132,11 +137,11 @@ def dual_by_products(
             first,
             second,
             *with_gap(one.share * two.share + rests * cosine),
-            relative_difference(*sizes),
+            apart(*sizes),
         ),
-        mean=Mean(*shares, relative_difference(*means), Both(one.rest, two.rest)),
+        mean=Mean(*shares, apart(*means), Both(one.rest, two.rest)),
         slope=slope,
         euler=euler,
         derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
-        centred=Covariance(left1, left2, *with_gap(cosine), relative_difference(*rest)),
+        centred=Covariance(left1, left2, *with_gap(cosine), apart(*rest)),
     )

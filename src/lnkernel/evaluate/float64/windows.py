@@ -40,7 +40,7 @@ def _(num: Float64, x: Any, form: tuple[int, ...]) -> Any:
 @window_sum.register
 def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Any:
     x = _in_few_steps(x)
-    for axes, slide in zip(groups, slides, strict=True):
+    for axes, slide in reversed(list(zip(groups, slides, strict=True))):
         whole = _is_whole(x, axes, slide)
         x = _sum_of_all(x, axes) if whole else reduce(add, _places(x, axes, slide))
     return x
@@ -98,7 +98,11 @@ def _is_whole(x: Any, axes: tuple[int, ...], slide: Slide) -> bool:
 def _sum_of_all(x: Array, axes: tuple[int, ...]) -> Array:
     xp = namespace.of(x)
     if len(axes) == 1:
-        return xp.sum(x, axis=axes[0], keepdims=True)
+        if xp is np:
+            return x.sum(axis=axes[0], keepdims=True)
+        # as a product: XLA's own sums take one number at a time, with all that makes it
+        total = xp.tensordot(x, xp.ones(x.shape[axes[0]], x.dtype), (axes[0], 0))
+        return xp.expand_dims(total, axes[0] % x.ndim)
     total = xp.diagonal(x, axis1=axes[0], axis2=axes[1]).sum(axis=-1)
     return xp.expand_dims(total, tuple(axis % x.ndim for axis in axes))
 

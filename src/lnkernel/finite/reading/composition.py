@@ -5,6 +5,7 @@ from __future__ import annotations
 from flax import nnx
 
 from lnkernel.arch import Node, Parallel, Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.finite.build import Network
 from lnkernel.finite.modules import Sum
 from lnkernel.finite.reading.registry import Found, Reading, read, read_module
@@ -18,7 +19,7 @@ def _(part: nnx.Sequential, reading: Reading) -> Found:
     width = reading.width
     for place, layer in enumerate(part.layers):
         node, width = read(layer, reading.inside(f"layer {place}", width))
-        nodes.extend(node.layers if isinstance(node, Serial) else (node,))
+        nodes.extend(layers_of(node))
     return Serial(tuple(nodes)), width
 
 

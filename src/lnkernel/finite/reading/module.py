@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flax import nnx
 
 from lnkernel.arch import Node, Serial, serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.errors import ArchitectureError, InputError
@@ -95,7 +96,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
         node, _ = read(module, Reading(None, stds))
     finally:
         axes_told.reset(token)
-    layers = node.layers if isinstance(node, Serial) else (node,)
+    layers = layers_of(node)
     _check_axes(check_network(Serial(layers)), told)
     return serial(*layers)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from lnkernel.arch import Flatten, GlobalAvgPool, Identity, Node, Parallel, Serial
+from lnkernel.arch.compose import layers_of
 
 
 class NotUnderstoodError(Exception):
@@ -163,5 +164,5 @@ def in_sequence(steps: tuple[Step, ...]) -> Node:
         return steps[0].node
     layers: list[Node] = []
     for step in steps:
-        layers.extend(step.node.layers if isinstance(step.node, Serial) else (step.node,))
+        layers.extend(layers_of(step.node))
     return Serial(tuple(layers)) if layers else Identity()

@@ -14,6 +14,7 @@ import jax
 from flax import nnx
 
 from lnkernel.arch import Serial
+from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.reading.functions import find_layer
 from lnkernel.finite.reading.refusals import explain_refusal
@@ -72,7 +73,7 @@ def follow(module: Any, call: FunctionType, reading: Reading) -> Found:
         why = f"it does something with the data that is no layer ({_in_short(problem)})"
         raise _refusal(module, reading, problem, why) from None
     node = in_sequence(end.trail)
-    return node if isinstance(node, Serial) else Serial((node,)), end.width
+    return Serial(layers_of(node)), end.width
 
 
 def _demand_tree(trail: tuple[Step, ...]) -> None:
