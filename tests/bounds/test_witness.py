@@ -132,3 +132,18 @@ def test_out_of_reach() -> None:
     """A ReLU network's mean grows like |x|, whose square is in range up to 1e154."""
     with pytest.raises(InputError, match="smaller one"):
         lnk.diverging_witness(lnk.mlp(hidden=2), X, Y, above=1e200)
+
+
+@pytest.mark.parametrize("pool", [False, True])
+def test_images_of_a_network_without_norms(pool: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4, 3, 3, 2)), rng.normal(size=4)
+    arch = lnk.cnn(hidden=1, channels=8, pool=pool)
+    w = lnk.diverging_witness(arch, X, y)
+    assert w.x.shape == (3, 3, 2) and w.is_given_data
+    mean = float(lnk.posterior(arch, X, y).mean(w.x[None])[0])
+    assert abs(mean) > 1e6 and abs(mean / w.value - 1) < 1e-6
+    small = lnk.diverging_witness(arch, X, np.zeros(4))
+    assert not small.is_given_data and small.X.shape == (1, 3, 3, 2)
+    with pytest.raises(lnk.errors.BoundedNetworkError):
+        lnk.diverging_witness(lnk.cnn(hidden=1, norm="first", pool=pool), X, y)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import acts_on_positions
 from lnkernel.arch.text import Architecture
 from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
@@ -24,7 +25,7 @@ from lnkernel.errors import (
 )
 from lnkernel.evaluate.float64.expansion import has_series
 from lnkernel.gram.kernel import Kernel, ntk
-from lnkernel.types import Points, Targets
+from lnkernel.types import Inputs, Targets
 
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
 TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
@@ -41,7 +42,7 @@ class Witness:
     """An input, a data set, and the mean there, larger than asked. `diverging_witness` makes it.
 
     Attributes:
-        x: the input, (d,).
+        x: the input, (d,), or an image.
         value: the mean at x of the network trained on `X`, `y`; the output farthest out, if
             there are several.
         error: how far rounding may have moved `value`, estimated.
@@ -69,7 +70,7 @@ class Witness:
         return self.explanation
 
 
-def diverging_witness(arch: Architecture, X: Points, y: Targets, above: float = 1e6) -> Witness:
+def diverging_witness(arch: Architecture, X: Inputs, y: Targets, above: float = 1e6) -> Witness:
     r"""An input x at which $|\Theta(x,X)\,\Theta(X,X)^{-1}y|$ exceeds `above`.
 
     The mean is followed along rays: through the data points, their sums and differences, the
@@ -87,8 +88,8 @@ def diverging_witness(arch: Architecture, X: Points, y: Targets, above: float = 
     (True, True)
     """
     above = _checked_above(above)
-    data = as_data(X, y)
     sup = sup_diagonal(arch)
+    data = as_data(X, y, acts_on_positions(sup.arch))
     if math.isfinite(sup.value):
         raise BoundedNetworkError(*_bound_in_words(sup, data))
     _refuse_bounded_activations(sup.arch, data)
@@ -184,7 +185,8 @@ def _first_hit(mean: _Mean, x: np.ndarray, above: float) -> _Found | None:
 
 def _directions(x: np.ndarray) -> np.ndarray:
     """Unit vectors both ways: of data points, sums and differences, axes, random ones."""
-    some, d = x[:SOME], x.shape[1]
+    flat = x.reshape(len(x), -1)
+    some, d = flat[:SOME], flat.shape[1]
     pairs = [(i, j) for i in range(len(some)) for j in range(i)]
     rows = [*some, *(some[i] + some[j] for i, j in pairs), *(some[i] - some[j] for i, j in pairs)]
     rows += [*np.eye(d)[:SOME], *np.random.default_rng(0).normal(size=(SOME, d)), np.ones(d)]
@@ -192,14 +194,15 @@ def _directions(x: np.ndarray) -> np.ndarray:
     largest = np.abs(table).max(axis=1, keepdims=True)
     table = table[largest[:, 0] > 0] / largest[largest[:, 0] > 0]
     table /= np.linalg.norm(table, axis=1, keepdims=True)
-    return np.unique(np.concatenate([table, -table]), axis=0)
+    rays = np.unique(np.concatenate([table, -table]), axis=0)
+    return rays.reshape(-1, *x.shape[1:])
 
 
 def _one_point(data: Data) -> Data:
     """The first point that is not zero, with target 1."""
-    alive = np.flatnonzero((data.x != 0).any(axis=1))
-    point = data.x[alive[0]] if alive.size else np.ones(data.x.shape[1])
-    return as_data(point[None], np.ones(1))
+    alive = np.flatnonzero((data.x != 0).reshape(len(data.x), -1).any(axis=1))
+    point = data.x[alive[0]] if alive.size else np.ones(data.x.shape[1:])
+    return as_data(point[None], np.ones(1), data.x.ndim > 2)
 
 
 def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given: bool) -> Witness:

@@ -23,6 +23,7 @@ from lnkernel.calculus.positions import (
     SECOND,
     Positions,
     demand_positions,
+    of_one_side,
     spread,
     whole,
     window_places,
@@ -64,6 +65,8 @@ def pooled(
     after = dataclasses.replace(at, shape=tuple(slide.steps for slide in slides))
 
     def of_input(x: Number, side: int) -> Number:
+        if at.paired:
+            x = of_one_side(num, x, at.axes(SECOND if side == FIRST else FIRST))
         return window_sum(num, spread(num, x, at.form(side)), at.alone(side), slides) * factor
 
     def of_pair(x: Number) -> Number:

@@ -105,6 +105,12 @@ def window_places(num: Arithmetic, x: Number, groups: Groups, slides: list[Slide
 
 
 @special
+def of_one_side(num: Arithmetic, x: Number, others: tuple[int, ...]) -> Number:
+    """x of one input, perhaps spread over these axes, the positions of the other: with one element there."""
+    raise NotImplementedError
+
+
+@special
 def without_axes(num: Arithmetic, x: Number, count: int) -> Number:
     """x without its last axes, so many, which have one element."""
     raise NotImplementedError

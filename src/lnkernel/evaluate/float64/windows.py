@@ -13,7 +13,14 @@ import numpy as np
 from jax import lax
 
 from lnkernel.arch.window import Slide
-from lnkernel.calculus.positions import Groups, spread, window_places, window_sum, without_axes
+from lnkernel.calculus.positions import (
+    Groups,
+    of_one_side,
+    spread,
+    window_places,
+    window_sum,
+    without_axes,
+)
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.precise import Precise
@@ -47,6 +54,17 @@ def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Iterator[Any
         yield reduce(
             lambda made, step: _cut(made, *step), zip(groups, slides, places, strict=True), x
         )
+
+
+@of_one_side.register
+def _(num: Float64, x: Any, others: tuple[int, ...]) -> Any:
+    def of(part: Any) -> Any:
+        inside = [axis for axis in others if -axis <= np.ndim(part) and part.shape[axis] > 1]
+        for axis in inside:
+            part = namespace.of(part).take(part, np.array([0]), axis=axis)
+        return part
+
+    return jax.tree.map(of, x)
 
 
 @without_axes.register
