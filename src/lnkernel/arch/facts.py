@@ -34,7 +34,7 @@ def needs_difference(arch: Node) -> bool:
 def needs_difference_quickly(arch: Node) -> bool:
     """The same of pairs for which the quick way will do. Dense layers and activations that leave small angles to the
     careful one take from it what is exact beside 1, which the lengths tell."""
-    rows = rows_of(arch)
+    rows = list(rows_of(arch))
     known = (traits(layer).is_linear or isinstance(layer, Elementwise) for _, layer, _ in rows)
     if not all(known):
         return needs_difference(arch)
