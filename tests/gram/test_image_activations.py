@@ -112,7 +112,9 @@ def test_beside_integrals(name: str, end: str) -> None:
     assert abs(found.ntk[0, 0] / (V2 * (features + through)) - 1) < 1e-8
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", ["cos", "polynomial"]
+)  # the others take programs, which take long to compile
 def test_itself_and_larger_networks(name: str) -> None:
     """Matrices are symmetric, positive, and their diagonals those that are asked for, behind norms and pooling too."""
     layer = CASES[name][0]
@@ -123,3 +125,13 @@ def test_itself_and_larger_networks(name: str) -> None:
     for matrix, ends in zip(lnk.kernels(arch)(x), lnk.kernels(arch).diagonal(x), strict=True):
         np.testing.assert_allclose(np.diagonal(matrix), ends, rtol=2e-15)
         assert np.linalg.eigvalsh(matrix)[0] > -1e-12 * ends.max()
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh"])
+def test_the_diagonal_of_long_images(name: str) -> None:
+    """Between the positions of one image the series needs as many terms as between two."""
+    conv = lnk.Conv(8, (2,), padding="CIRCULAR", W_std=1.2, b_std=0.3)
+    kernel = lnk.ntk(lnk.serial(conv, CASES[name][0], lnk.GlobalAvgPool(), lnk.Dense(1)))
+    x = 3 * X
+    np.testing.assert_allclose(kernel.diagonal(x), np.diagonal(kernel(x)), rtol=1e-13)
+    np.testing.assert_allclose(kernel.diagonal(x)[0], kernel(x[:1], x)[0, 0], rtol=1e-7)

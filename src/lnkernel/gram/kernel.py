@@ -149,8 +149,9 @@ class _OfPoints:
         with jax.enable_x64(True):
             points = self._points("x", x)
             self._check(points, points)
-            needs_terms = self._has_series and not self._knows_diagonal
-            program = self._program(points, points, needs_terms)
+            # an image with itself is many pairs of positions
+            known = self._knows_diagonal and not self._of_positions
+            program = self._program(points, points, self._has_series and not known)
             out = (images if self._of_positions else eager).diagonal(program, points)
             _check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
