@@ -112,9 +112,7 @@ def test_beside_integrals(name: str, end: str) -> None:
     assert abs(found.ntk[0, 0] / (V2 * (features + through)) - 1) < 1e-8
 
 
-@pytest.mark.parametrize(
-    "name", ["cos", "polynomial"]
-)  # the others take programs, which take long to compile
+@pytest.mark.parametrize("name", ["cos", "polynomial"])  # of the others this has not been tried
 def test_itself_and_larger_networks(name: str) -> None:
     """Matrices are symmetric, positive, and their diagonals those that are asked for, behind norms and pooling too."""
     layer = CASES[name][0]

@@ -219,6 +219,18 @@ def test_what_has_no_rule(layers: tuple[lnk.Node, ...], reason: str) -> None:
         lnk.ntk(lnk.serial(*(layer() if callable(layer) else layer for layer in layers)))
 
 
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_sizes_whose_squares_leave_float64_are_refused(size: float) -> None:
+    """They were wrong in the third digit, or NaN, without a word."""
+    one = X.copy()
+    one[1, 0, 1] *= size
+    for layers in ((conv(), LN, R, lnk.Flatten()), (conv(), R, lnk.GlobalAvgPool(), LN)):
+        theta = lnk.ntk(lnk.serial(*layers, DENSE))
+        with pytest.raises(InputError, match=r"at position \(0, 1\) of input 1"):
+            theta(X, one)
+        assert np.isfinite(theta(1e-130 * X)).all() and np.isfinite(theta(1e130 * X)).all()
+
+
 def test_wrong_inputs() -> None:
     flat = lnk.ntk(lnk.serial(conv(), R, lnk.Flatten(), DENSE))
     for x in (X[0], X[..., 0], X.reshape(3, -1)):

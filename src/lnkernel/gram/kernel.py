@@ -12,7 +12,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import acts_on_positions, centres_input, demand_ntk, position_axes
+from lnkernel.arch.facts import (
+    acts_on_positions,
+    centres_input,
+    demand_ntk,
+    position_axes,
+    steepness,
+)
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.calculus.state import Kernels
@@ -24,7 +30,7 @@ from lnkernel.check import (
     check_centred,
     check_dimensions,
 )
-from lnkernel.errors import KernelOverflowError
+from lnkernel.errors import InputError, KernelOverflowError
 from lnkernel.evaluate.float64.expansion import expand, fixes_lengths, has_series
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import eager, images, tiled, traced
@@ -45,6 +51,7 @@ from lnkernel.precision import (
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
 Matrices = tuple[Array, ...]
+WIDEST = 140.0  # powers of ten between 1 and the sizes of features of images, of which squares are summed
 
 
 @runtime_checkable
@@ -186,7 +193,11 @@ class _OfPoints:
 
     def _points(self, name: str, x: Any) -> Array:
         """Concrete inputs, as the network takes them."""
-        return as_images(name, x, self._axes) if self._of_positions else as_points(name, x)
+        if not self._of_positions:
+            return as_points(name, x)
+        images = as_images(name, x, self._axes)
+        _check_positions(name, np.asarray(images), 10.0 ** (WIDEST / min(steepness(self.arch), 2)))
+        return images
 
     def _traced_points(self, name: str, x: Any) -> Array:
         """Inputs inside of a transformation."""
@@ -337,6 +348,20 @@ def kernels(arch: Architecture) -> KernelPair:
     True
     """
     return KernelPair(as_architecture(arch), ("nngp", "ntk"))
+
+
+def _check_positions(name: str, images: np.ndarray, most: float) -> None:
+    """Sums over positions are plain numbers, so squared lengths have to stay in the range of float64."""
+    sizes = np.abs(images).max(axis=-1, initial=0.0)
+    bad = np.argwhere((sizes > most) | ((sizes < 1 / most) & (sizes > 0)))
+    if len(bad):
+        place = tuple(map(int, bad[0]))
+        raise InputError(
+            name,
+            f"features at every position that are 0 or of a size from {1 / most:.0e} to {most:.0e}",
+            f"{sizes[place]:.3g} at position {place[1:]} of input {place[0]}",
+            "Rescale the inputs, or set what is below to 0",
+        )
 
 
 def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
