@@ -46,7 +46,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     clean.pop("PYTHONDONTWRITEBYTECODE", None)
     clean["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("bytecode"))
     command = [sys.executable, "-c", PROBE]
-    found = [json.loads(subprocess.check_output(command, env=clean)) for _ in range(4)]
+    found = [json.loads(subprocess.check_output(command, env=clean)) for _ in range(8)]
     return found[1:]
 
 
@@ -55,7 +55,8 @@ def test_loads_nothing_heavy(probes: list[dict[str, Any]]) -> None:
 
 
 def test_is_quick(probes: list[dict[str, Any]]) -> None:
-    """By the time of the processor, because the machine has other work to do."""
+    """By the time of the processor, because the machine has other work to do; the least of seven, because its speed varies
+    by a third from one moment to the next."""
     assert min(probe["seconds"] for probe in probes) <= 0.3
 
 

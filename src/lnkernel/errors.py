@@ -272,7 +272,9 @@ class KernelOverflowError(LnkernelError, OverflowError):
     """
 
     def __init__(self, name: str, index: int, point: Any):
-        numbers = [abs(float(coordinate)) for coordinate in point.ravel()]  # of an image, too
+        numbers = [
+            abs(float(coordinate)) for coordinate in getattr(point, "flat", point)
+        ]  # of an image, too
         largest = max(numbers)
         norm = math.hypot(*(number / largest for number in numbers)) if largest else 0
         super().__init__(

@@ -43,6 +43,7 @@ def test_moments_are_kept_until_they_are_asked_for_again(
 
     usual = own_moments.own_moments
     monkeypatch.setattr(own_moments, "own_moments", counted)
+    own_moments._latest.clear()  # of other tests
     square = np.linspace(0.1, 3.0, 7)
     first = own_moments.kept_moments(form, as_precise(square[:, None]))
     for count in (1, 2):  # the second time they are no longer kept

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import psutil
-
 from lnkernel.errors import NotEnoughMemoryError
 
 
@@ -20,4 +18,6 @@ def demand_memory(
 
 def available_memory() -> int:
     """Bytes that can be had without swapping."""
+    import psutil  # only here, so that `import lnkernel` stays quick
+
     return int(psutil.virtual_memory().available)
