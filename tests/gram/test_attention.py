@@ -184,8 +184,11 @@ def test_wrong_inputs() -> None:
     theta = lnk.ntk(lnk.serial(*NETWORKS["two"]))
     with pytest.raises(InputError, match="because the network acts on positions"):
         theta(WORDS[0])
-    with pytest.raises(KernelOverflowError, match=r"point 1 \(norm 2.69e\+160\)"):
+    with pytest.raises(InputError, match=r"got 1.39e\+160 at position \(0,\) of input 1"):
         theta(np.stack([WORDS[0], 1e160 * WORDS[1]]))
+    long = lnk.ntk(lnk.serial(*NETWORKS["two"][:-1], lnk.Dense(1, W_std=1e160)))
+    with pytest.raises(KernelOverflowError, match=r"point 0 \(norm "):
+        long(WORDS)
 
 
 def test_max_pooling_says_why() -> None:
