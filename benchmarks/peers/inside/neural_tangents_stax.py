@@ -15,9 +15,9 @@ import jax
 import numpy as np
 
 jax.config.update("jax_enable_x64", True)
-import jax.numpy as jnp  # noqa: E402
-import neural_tangents  # noqa: E402
-from neural_tangents import stax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402  # x64 is set before
+import neural_tangents  # noqa: E402  # x64 is set before
+from neural_tangents import stax  # noqa: E402  # x64 is set before
 
 D, END = "stax.Dense(8, 1.3, 0.2)", "stax.GlobalAvgPool(), stax.Dense(1, 1.2)"
 LOOK = "stax.GlobalSelfAttention(8, 4, 4, 2, "
