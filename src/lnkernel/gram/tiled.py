@@ -26,7 +26,7 @@ import numpy as np
 from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
-from lnkernel.gram.by_angle import by_angle
+from lnkernel.gram.by_angle import quickest
 from lnkernel.gram.compiled import compiled
 from lnkernel.gram.network import Needs
 from lnkernel.gram.packed import Packed, pack, unpack
@@ -74,8 +74,8 @@ THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    n, quick = len(x), by_angle(program)
-    size, batch = _tiling(x, quick is not program)
+    n, quick = len(x), quickest(program)
+    size, batch = _tiling(x, quick.structure is not program.structure)
     one = prepare(quick, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
@@ -108,8 +108,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    n, m, quick = len(x), len(x2), by_angle(program)
-    size, batch = _tiling(x, quick is not program)
+    n, m, quick = len(x), len(x2), quickest(program)
+    size, batch = _tiling(x, quick.structure is not program.structure)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
@@ -167,8 +167,11 @@ class Tiles:
             compiled(_batch, program.structure, program.needs, program.which, program.all_live),
             program.varying,
         )
-        self.sure = program.needs.delicate == NOTHING_DELICATE
         self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
+        # what is known of an input may be NaN: where it is longer than all that the network is prepared for
+        self.sure = program.needs.delicate == NOTHING_DELICATE and all(
+            bool(np.isfinite(side.numbers).all()) for side in self.sides
+        )
         try:
             first = [self._start(some) for some in self.batches[:1]]
         except OutOfStepError:  # a layer from outside that branches on its numbers

@@ -46,13 +46,16 @@ class Table(NamedTuple):
     given: int  # how many
     ranks: tuple[tuple[int, ...], tuple[int, ...]]
 
-    def at(self, length: np.ndarray) -> tuple[list[np.ndarray], Factors]:
-        """NaN for vectors that are too long."""
-        numbers = iter(self.curves.at(length))
-        given = [next(numbers) for _ in range(self.given)]
+    def at(self, length: np.ndarray, unit: bool = False) -> tuple[list[np.ndarray], Factors]:
+        """NaN for vectors that are too long. With `unit`, factors of unit vectors: the polynomials that they come
+        from round, for all pairs of an input alike."""
+        numbers = self.curves.at(length)
+        if unit:
+            numbers[self.given :] /= np.sqrt(np.square(numbers[self.given :]).sum(axis=0))
+        rows = iter(numbers)
+        given = [next(rows) for _ in range(self.given)]
         even, odd = (
-            tuple(tuple(next(numbers) for _ in range(rank)) for rank in ranks)
-            for ranks in self.ranks
+            tuple(tuple(next(rows) for _ in range(rank)) for rank in ranks) for ranks in self.ranks
         )
         return given, Factors(even, odd)
 
@@ -100,6 +103,8 @@ def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
 
 def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, Any]:
     """The series at the cosine c, with y = 2c² - 1, and its derivative in c."""
+    if not np.size(c):  # single inputs, without pairs: see `per_input`
+        return c, c
     (even, even_slope), (odd, odd_slope) = (
         _clenshaw(_products(first, second), y) for first, second in zip(one, two, strict=True)
     )
