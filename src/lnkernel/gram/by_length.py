@@ -72,7 +72,7 @@ def _span_of(inputs: tuple[Array, ...]) -> Span | None:
         return None
     half = STEPS / 2  # of squares
     span = Span(math.floor(half * math.log2(least)), math.ceil(half * math.log2(most)))
-    return span if -MODERATE < span.shortest and span.longest < MODERATE else None
+    return span if span.shortest > -MODERATE and span.longest < MODERATE else None
 
 
 @dataclass(frozen=True)

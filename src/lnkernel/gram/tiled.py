@@ -49,7 +49,7 @@ class Tiling(NamedTuple):
 
 # Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
-SMALL = Tiling(112, 20)
+SMALL = Tiling(112, 19)
 CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.elementary import total
+from lnkernel.evaluate.float64.elementary import product_sum
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
 from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
@@ -26,7 +26,7 @@ LARGEST = 600  # products; above, a loop over the Hermite polynomials is compile
 # more than so many the first kernels C_j, which have the highest ranks, become matrix products.
 IN_LOOP = 120
 # What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
-NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-52, 2.0**-45
+NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-51, 2.0**-48
 ROUNDING = 2.0**-52  # of a kernel, relatively
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
@@ -121,7 +121,7 @@ def _products(one: Orders, two: Orders) -> list[Any]:
             found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
             excess -= len(first)
         else:
-            found.append(total([x * y for x, y in zip(first, second, strict=True)]))
+            found.append(product_sum(list(zip(first, second, strict=True))))
     return found
 
 
