@@ -6,7 +6,13 @@ from lnkernel.datasets import Proteins
 from lnkernel.datasets import protein as load
 from lnkernel.experiments.domains import Published, Result, split
 from lnkernel.experiments.folder import Folder, fingerprint
-from lnkernel.experiments.protein_plan import ProteinPlan, choose_methods, choose_plan, choose_rows
+from lnkernel.experiments.protein_plan import (
+    ProteinPlan,
+    choose_methods,
+    choose_norms,
+    choose_plan,
+    choose_rows,
+)
 from lnkernel.experiments.protein_report import LARGE, report_of
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.trials import Trials
@@ -28,7 +34,8 @@ def compute(folder: Folder, plan: ProteinPlan, proteins: Proteins) -> list[Resul
     trials = Trials(folder, plan.seeds, splits, plan.note)
     results: list[Result] = []
     if "networks" in plan.methods:
-        results += [trials.networks(one, plan.recipe, PUBLISHED[one.name]) for one in VARIANTS]
+        some = [one for one in VARIANTS if one.name in plan.norms]
+        results += [trials.networks(one, plan.recipe, PUBLISHED[one.name]) for one in some]
     if "trees" in plan.methods:
         results.append(trials.trees(PUBLISHED["XGBoost"]))
     if "infinite" in plan.methods:
@@ -48,10 +55,11 @@ def conduct(
     data: str | None = None,
     infinite_rows: str | int | None = None,
     only: str | None = None,
+    norms: str | None = None,
 ) -> Report:
     """The experiment, as `REGISTRY["protein"].run` calls it."""
     plan = choose_rows(choose_plan(quick, seed, seeds), infinite_rows)
-    plan = choose_methods(plan, only)
+    plan = choose_norms(choose_methods(plan, only), norms)
     proteins = load(data)
     folder.record(
         seeds=plan.seeds,

@@ -15,6 +15,7 @@ from lnkernel.experiments.variants import VARIANTS, Variant
 FULL = Recipe(steps=2500, learning_rate=1e-3)
 BRIEF = Recipe(steps=200, learning_rate=1e-3)
 METHODS = ("networks", "trees", "infinite")
+PLACES = tuple(one.name for one in VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class ProteinPlan:
     limits: Sequence[Variant] = VARIANTS  # whose infinite width is computed
     all_rows: bool = False  # whether infinitely wide networks are also trained on all rows
     methods: Sequence[str] = METHODS
+    norms: Sequence[str] = PLACES  # of the variants that take part
 
     @property
     def limits_of_all(self) -> list[Variant]:
@@ -81,10 +83,24 @@ def choose_methods(plan: ProteinPlan, only: str | None) -> ProteinPlan:
     >>> choose_methods(choose_plan(False, 0, 1), "infinite").methods
     ['infinite']
     """
-    if only is None:
+    return plan if only is None else replace(plan, methods=_some_of(METHODS, "only", only))
+
+
+def choose_norms(plan: ProteinPlan, norms: str | None) -> ProteinPlan:
+    """The plan with LayerNorm in these places alone, for example "first" or "none,first".
+
+    >>> [one.name for one in choose_norms(choose_plan(False, 0, 1), "none,first").limits]
+    ['none', 'first']
+    """
+    if norms is None:
         return plan
-    names = [name.strip() for name in only.split(",")]
-    if not set(names) <= set(METHODS):
-        expected = f"one or more of {', '.join(METHODS)}, with commas between them"
-        raise InputError("only", expected, repr(only), "Leave it out for all of them")
-    return replace(plan, methods=names)
+    names = _some_of(PLACES, "norms", norms)
+    return replace(plan, norms=names, limits=[one for one in plan.limits if one.name in names])
+
+
+def _some_of(all_of_them: Sequence[str], argument: str, given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",")]
+    if not set(names) <= set(all_of_them):
+        expected = f"one or more of {', '.join(all_of_them)}, with commas between them"
+        raise InputError(argument, expected, repr(given), "Leave it out for all of them")
+    return names

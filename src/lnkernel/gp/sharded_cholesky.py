@@ -190,9 +190,15 @@ def _factorise(begun: Progress, layout: StripLayout, rounds: Rounds | None) -> T
 def _in_tiles(strips: Iterable[jax.Array], height: int) -> list[list[jax.Array]]:
     """The columns of each group of each strip."""
     return [
-        [strip[:, start : start + height] for start in range(0, strip.shape[1], height)]
+        [_columns(strip, start, height) for start in range(0, strip.shape[1], height)]
         for strip in strips
     ]
+
+
+@partial(jax.jit, static_argnames="width")
+def _columns(strip: Array, start: Array, width: int) -> jax.Array:
+    """Some columns of a strip; compiled once for all places."""
+    return jax.lax.dynamic_slice_in_dim(strip, start, width, axis=1)
 
 
 @partial(jax.jit, static_argnames="mesh")
