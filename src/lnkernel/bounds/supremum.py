@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import acts_on_positions, demand_one_length, is_monotone, steepness
+from lnkernel.arch.facts import (
+    acts_on_positions,
+    demand_ntk,
+    demand_one_length,
+    is_monotone,
+    steepness,
+)
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
@@ -169,6 +175,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     """
     proved = as_flag("certify", certify)
     given = as_architecture(arch)
+    demand_ntk(given)
     if acts_on_positions(given):
         return _of_images(given, proved)
     plain = asymptotics.concrete(given)
