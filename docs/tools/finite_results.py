@@ -30,6 +30,7 @@ PAGES = {
     "asymptotics": "asymptotics.md",
     "nonlinearity": "nonlinearity.md",
     "alignment": "alignment.md",
+    "images": "images.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
@@ -39,6 +40,7 @@ FIGURES = {
     "asymptotics": ("spectra", "losses", "networks"),
     "nonlinearity": ("xor", "accuracy", "spectra"),
     "alignment": ("vectors", "order", "local", "start"),
+    "images": ("accuracy", "pictures", "contrast"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -434,6 +436,49 @@ def alignment(folder: Path) -> list[str]:
     return [f"{table}\n\n{picture}" for table, picture in zip(tables, shown, strict=True)]
 
 
+def images(folder: Path) -> list[str]:
+    """Accuracies, and outputs of scaled images beside the bound."""
+    shares = [
+        {
+            "pixels": row["pixels"],
+            "network": row["network"],
+            "images: training, test": f"{row['training images']}, {row['test images']}",
+            "infinite width ± (test images)": f"{row['infinite width']:.3f} ± {row['± (test images)']:.3f}",
+            "noise/mean Θ(x, x)": f"{row['noise/mean Θ(x, x)']:g}",
+            "finite width [95 %]": interval(row, "finite width", "95 % from", "to", ".3f"),
+        }
+        for row in rows(folder, "accuracy")
+    ]
+
+    def number(value: Any) -> str:
+        return "∞" if value == "inf" else f"{float(value):,.3g}"
+
+    outputs = [
+        {
+            "pixels": row["pixels"],
+            "network": row["network"],
+            "C": number(row["C"]) + (" (attained)" if row["C is"] == "attained" else ""),
+            "largest Θ(x, x)": number(row["largest Θ(x, x)"]),
+            "B(D) = √(C aᵀΘa)": number(row["B(D)"]),
+            "sharp": number(row["B(D), sharp"]),
+            "largest output, contrast 1 and 1000": number(row["largest at 1"])
+            + ", "
+            + number(row["largest at the end"]),
+            "same class": f"{row['same class']:.2f}",
+            "finite width": f"{number(row['finite, at 1'])}, {number(row['finite, at the end'])}",
+            "its same class": f"{row['finite, same class']:.2f}",
+        }
+        for row in rows(folder, "contrast")
+    ]
+    return [
+        picture("images-accuracy", "Test accuracy against the number of training images")
+        + markdown(shares),
+        picture("images-pictures", "Images at three contrasts, and Θ(x, x) beside C")
+        + picture("images-contrast", "The largest output against contrast, with the bound")
+        + markdown(outputs),
+    ]
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
@@ -443,6 +488,7 @@ TABLES: dict[str, Callable[[Path], list[str]]] = {
     "asymptotics": asymptotics,
     "nonlinearity": nonlinearity,
     "alignment": alignment,
+    "images": images,
 }
 
 

@@ -57,6 +57,11 @@ REGISTRY: dict[str, Experiment] = {
             "What LayerNorm alone can do with random labels",
             {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
         ),
+        Experiment(
+            "images",
+            "Kernels of dense and convolutional networks on images of any contrast",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
     )
 }
 """All experiments, by name."""
