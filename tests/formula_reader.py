@@ -11,8 +11,8 @@ from scipy.special import gamma, hyp2f1
 
 TOKEN = re.compile(
     r"\\mathbb\{E\}_\{\d+\}"
-    r"|(?:\\(?:Theta|theta|phi|kappa)|[KqmfK])_\{[\d.]+\}'?"
-    r"|\\[a-zA-Z]+|\d+\.?\d*|[-+/^{}()\[\]uve]"
+    r"|(?:\\(?:Theta|theta|phi|kappa|mathcal\{[A-Z]\})|[KqmfR])_\{[\d.]+\}'?"
+    r"|\\[a-zA-Z]+|\d+\.?\d*|[-+/^{}()\[\]uve,]"
 )
 CONSTANTS = {r"\pi": np.pi, "e": np.e}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -29,7 +29,7 @@ STEP = 1e-20  # of derivatives along the imaginary axis, where nothing cancels
 
 def compute(text: str, names: dict[str, Any]) -> Any:
     """The number that a formula stands for, where the names in it are these."""
-    reader = _Reader(TOKEN.findall(text.replace(r"\,", "").replace(r"\cdot", "")), names)
+    reader = _Reader(TOKEN.findall(text.replace(r"\,", " ").replace(r"\cdot", "")), names)
     value = reader.sum()
     assert reader.at == len(reader.tokens), (
         f"{text}: not understood from {reader.tokens[reader.at :]}"
@@ -80,7 +80,7 @@ class _Reader:
 
     def product(self) -> Any:
         value = self.power()
-        while self.next not in ("", "+", "-", "}", ")", "]"):
+        while self.next not in ("", "+", "-", "}", ")", "]", ",", r"\rangle"):
             value = (
                 value / self.power() if self.next == "/" and self.take() else value * self.power()
             )
@@ -104,6 +104,14 @@ class _Reader:
             return np.sqrt(self.between("{", "}"))
         if token in FUNCTIONS:
             return FUNCTIONS[token](self.factor())
+        if token == r"\overline":
+            return np.mean(self.between("{", "}"))
+        if token == r"\langle":
+            one, two = self.sum(), self.take(",") and self.sum()
+            self.take(r"\rangle")
+            return np.sum(one * two)
+        if token.startswith(r"\mathcal"):
+            return self.names[token](self.between("(", ")"))
         if token.startswith(r"\mathbb"):
             return self.expectation(token[12:-1])
         if token[:3] in ("f_{", r"\ka", r"\ph"):
@@ -128,10 +136,11 @@ class _Reader:
             self.names[name] for name in (f"q_{{{index}}}", f"q_{{{index}}}'", f"K_{{{index}}}")
         )
         x, y = np.meshgrid(NODES, NODES, indexing="ij")
+        q, q2, K = (np.asarray(each)[..., None, None] for each in (q, q2, K))
         u = np.sqrt(q) * x
-        v = K / np.sqrt(q) * x + np.sqrt(max(q2 - K * K / q, 0.0)) * y
+        v = K / np.sqrt(q) * x + np.sqrt(np.maximum(q2 - K * K / q, 0.0)) * y
         inner = _Reader(self.tokens, self.names | {"u": u, "v": v})
         inner.at = self.at
-        value = np.sum(WEIGHTS * inner.between("[", "]"))
+        value = np.sum(WEIGHTS * inner.between("[", "]"), axis=(-2, -1))
         self.at = inner.at
         return value

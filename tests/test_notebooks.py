@@ -22,6 +22,7 @@ NAMES = {
     *("01_quickstart", "02_kernel_heatmaps", "03_bound_and_certificate"),
     *("04_theory_against_training", "05_your_own_data", "06_layernorm_group_size"),
     *("07_fine_tuning_and_laplace", "08_edge_of_stability", "09_nonlinearity_and_the_law"),
+    "10_images",
 }
 TRAINED = "trained"  # tag of a cell whose numbers come from networks in float32
 LARGEST = 400_000  # bytes of a notebook

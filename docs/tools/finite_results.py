@@ -18,15 +18,19 @@ from typing import Any
 
 from PIL import Image
 
+from lnkernel.experiments.domains import in_words
+
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
+    "protein": "reproduction.md",
     "laplace": "reproduction.md",
     "edge": "training.md",
     "asymptotics": "asymptotics.md",
     "nonlinearity": "nonlinearity.md",
     "alignment": "alignment.md",
+    "images": "images.md",
 }
 FIGURES = {
     "finetuning": ("gap", "choices"),
@@ -36,6 +40,7 @@ FIGURES = {
     "asymptotics": ("spectra", "losses", "networks"),
     "nonlinearity": ("xor", "accuracy", "spectra"),
     "alignment": ("vectors", "order", "local", "start"),
+    "images": ("accuracy", "pictures", "contrast"),
 }
 WIDTH = 1000  # pixels
 Row = dict[str, Any]
@@ -168,6 +173,25 @@ def linearized(folder: Path) -> list[str]:
         for row in rows(folder, "retrained")
     ]
     return [markdown(tasks), markdown(ranks), markdown(again)]
+
+
+def protein(folder: Path) -> list[str]:
+    """Infinitely wide networks, from some of the rows and from all."""
+
+    def cell(row: Row, words: str) -> str:
+        return in_words(row[f"R² {words}"], row[f"± ({words})"], digits=3)
+
+    table = [
+        {
+            "network": row["method"],
+            "seeds": row["seeds"],
+            **{words: cell(row, words) for words in ("out of domain", "in domain")},
+            "trained on": row["note"].split("; ")[-1],
+        }
+        for row in rows(folder, "table")
+        if row["method"].startswith("infinite width")
+    ]
+    return [markdown(table)]
 
 
 def laplace(folder: Path) -> list[str]:
@@ -412,14 +436,59 @@ def alignment(folder: Path) -> list[str]:
     return [f"{table}\n\n{picture}" for table, picture in zip(tables, shown, strict=True)]
 
 
+def images(folder: Path) -> list[str]:
+    """Accuracies, and outputs of scaled images beside the bound."""
+    shares = [
+        {
+            "pixels": row["pixels"],
+            "network": row["network"],
+            "images: training, test": f"{row['training images']}, {row['test images']}",
+            "infinite width ± (test images)": f"{row['infinite width']:.3f} ± {row['± (test images)']:.3f}",
+            "noise/mean Θ(x, x)": f"{row['noise/mean Θ(x, x)']:g}",
+            "finite width [95 %]": interval(row, "finite width", "95 % from", "to", ".3f"),
+        }
+        for row in rows(folder, "accuracy")
+    ]
+
+    def number(value: Any) -> str:
+        return "∞" if value == "inf" else f"{float(value):,.3g}"
+
+    outputs = [
+        {
+            "pixels": row["pixels"],
+            "network": row["network"],
+            "C": number(row["C"]) + (" (attained)" if row["C is"] == "attained" else ""),
+            "largest Θ(x, x)": number(row["largest Θ(x, x)"]),
+            "B(D) = √(C aᵀΘa)": number(row["B(D)"]),
+            "sharp": number(row["B(D), sharp"]),
+            "largest output, contrast 1 and 1000": number(row["largest at 1"])
+            + ", "
+            + number(row["largest at the end"]),
+            "same class": f"{row['same class']:.2f}",
+            "finite width": f"{number(row['finite, at 1'])}, {number(row['finite, at the end'])}",
+            "its same class": f"{row['finite, same class']:.2f}",
+        }
+        for row in rows(folder, "contrast")
+    ]
+    return [
+        picture("images-accuracy", "Test accuracy against the number of training images")
+        + markdown(shares),
+        picture("images-pictures", "Images at three contrasts, and Θ(x, x) beside C")
+        + picture("images-contrast", "The largest output against contrast, with the bound")
+        + markdown(outputs),
+    ]
+
+
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
+    "protein": protein,
     "laplace": laplace,
     "edge": edge,
     "asymptotics": asymptotics,
     "nonlinearity": nonlinearity,
     "alignment": alignment,
+    "images": images,
 }
 
 
@@ -448,7 +517,7 @@ def main(out: Path, names: Sequence[str]) -> None:
         for number, table in enumerate(TABLES[name](folder), start=1):
             text = replace_block(text, f"{name} {number}", table)
         (DOCS / page).write_text(text)
-        for figure in FIGURES[name]:
+        for figure in FIGURES.get(name, ()):
             copy_figure(folder / f"{figure}.png", DOCS / "assets" / f"{name}-{figure}.png")
         print(f"{name}: {len(about['seeds'])} seeds, {about['ended']}")
 

@@ -100,7 +100,28 @@ def test_posterior_and_bound() -> None:
     far = 1e3 * pictures()
     assert np.abs(post.mean(far)).max() <= b.rkhs
     assert (np.abs(post.mean(far)) <= b.at(far) * (1 + 1e-9)).all()
-    with pytest.raises(InputError, match="kernels of images have no ball arithmetic"):
-        lnk.bound(arch, X, y, certify=True)
     with pytest.raises(InputError, match="inputs of the shape of the training inputs"):
         post.mean(X[:, :3])
+
+
+@pytest.mark.parametrize("padding", ["CIRCULAR", "VALID"])
+@pytest.mark.parametrize("norm", ["first", "last"])
+def test_the_attaining_image(padding: str, norm: str) -> None:
+    arch = lnk.cnn(hidden=2, filter=(2, 2), norm=norm, padding=padding, pool=True)
+    C = lnk.sup_diagonal(arch)
+    image = C.attaining_input((4, 5, 3))
+    assert not C.is_upper_bound and image.shape == (4, 5, 3)
+    assert lnk.ntk(arch).diagonal(image[None])[0] == pytest.approx(C.value, rel=1e-10)
+    with pytest.raises(InputError, match="a finite C"):
+        lnk.sup_diagonal(lnk.cnn(hidden=1)).attaining_input((4, 4, 1))
+
+
+def test_what_an_image_s_C_is_said_to_be() -> None:
+    """Θ(x, x) of images is no constant: a pooling sees all of an image, and patches may be zero."""
+    text = str(lnk.sup_diagonal(lnk.cnn(hidden=1, norm="first", pool=True)))
+    assert "C may be less" in text and "the same for every x" not in text
+    circular = lnk.sup_diagonal(lnk.cnn(hidden=1, norm="first", padding="CIRCULAR"), certify=True)
+    assert "attained by images that are the same" in str(circular) and "proved" in str(circular)
+    assert circular.enclosure is not None and circular.enclosure[0] > 0.99 * circular.value
+    zeros = lnk.sup_diagonal(lnk.cnn(hidden=1, norm="first"), certify=True)
+    assert zeros.certified and zeros.enclosure == (0.0, zeros.value)

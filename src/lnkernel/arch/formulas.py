@@ -17,6 +17,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu
 from lnkernel.arch.polynomial import Polynomial
 from lnkernel.arch.recursion import (
+    ALL,
     Line,
     State,
     Step,
@@ -76,6 +77,8 @@ def _(layer: Dense, before: State, number: int) -> Step:
 
 @recursion.register
 def _(layer: LayerNorm, before: State, number: int) -> Step:
+    if layer.axes == "all":
+        return _over_all_positions(layer, before, number)
     means = before.means
     one, two = before.lengths
     covariance = before.K
@@ -84,6 +87,20 @@ def _(layer: LayerNorm, before: State, number: int) -> Step:
         covariance = rf"{covariance} - {means[0]}\,{means[1]}"
     root = _root(layer.eps, one, two)
     return _normalise(layer, before, number, covariance, root, mean=None)
+
+
+def _over_all_positions(layer: LayerNorm, before: State, number: int) -> Step:
+    r"""One mean $\bar m$ and one variance $\bar q - \bar m^2$ of an image; the means of its positions stay apart."""
+    means, bars = before.means, [rf"\overline{{{q}}}" for q in before.lengths]
+    if means is None:
+        root = _root(layer.eps, *bars)
+        return _normalise(layer, before, number, before.K, root, mean=None, says=ALL)
+    middle, middle2 = (rf"\overline{{{m}}}" for m in means)
+    one, two = (f"{q} - {m}^2" for q, m in zip(bars, (middle, middle2), strict=True))
+    covariance = rf"{before.K} - {means[0]}\,{middle2} - {middle}\,{means[1]} + {middle}\,{middle2}"
+    mean = rf"\frac{{{means[0]} - {middle}}}{{\sqrt{{{_plus(one, layer.eps)}}}}}"
+    root = _root(layer.eps, one, two)
+    return _normalise(layer, before, number, covariance, root, mean, says=ALL)
 
 
 @recursion.register
@@ -112,6 +129,7 @@ def _normalise(
     covariance: str,
     root: str,
     mean: str | None,
+    says: str = "",
 ) -> Step:
     """Θ is divided as K is; a bias adds 1 to it, and on features a scale adds K at once."""
     theta = rf"\frac{{{before.theta}}}{{{root}}}" if before.theta else None
@@ -122,6 +140,7 @@ def _normalise(
         mean,
         scales=before.scales + (layer.scale and before.gaussian),
         gaussian=before.gaussian,
+        says=says,
     )
 
 

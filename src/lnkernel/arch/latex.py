@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lnkernel.arch import formulas  # noqa: F401  # it registers the formulas of the layers
+from lnkernel.arch import formulas, position_formulas  # noqa: F401  # they register the layers' formulas
 from lnkernel.arch.recursion import write_out
 from lnkernel.arch.text import Architecture, as_architecture
 
@@ -12,7 +12,8 @@ def latex(arch: Architecture) -> str:
 
     $K_l$ and $\Theta_l$ are the NNGP kernel and the NTK of a pair of inputs behind layer $l$, and the last
     line's are those of the network. Sums over branches refer to the lines of their ends. Mean
-    features $m_l$ are written where a later line needs them. Numbers have six digits.
+    features $m_l$ are written where a later line needs them. Numbers have six digits. Of images and sequences every
+    line is for all positions $p$ of the one input and $p'$ of the other, until a layer leaves none.
 
     Args:
         arch: the network, or its text.

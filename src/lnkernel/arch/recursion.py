@@ -11,9 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import singledispatch
 
-from lnkernel.arch.flow import check_network
+from lnkernel.arch.flow import check_network, rows_of
 from lnkernel.arch.node import Node
+from lnkernel.arch.traits import traits
 from lnkernel.errors import ArchitectureError
+
+MOST = 4  # explanations on one line
+ALL = r",\; \text{all positions}"  # what a layer says that acts on all of them together
 
 
 @dataclass
@@ -102,7 +106,9 @@ def write(part: Node, before: State, lines: list[Line]) -> State:
 
 def lines_of(arch: Node) -> tuple[list[Line], State]:
     """All lines of a network, from the raw input on, and the state at its end."""
-    lines = [Line(0, r"\text{input}", r"\frac{x \cdot x'}{d}", "0", r"\bar{x}")]
+    on_positions = any(traits(layer).on_positions for _, layer, _ in rows_of(arch))
+    product = r"x_p \cdot x_{p'}'" if on_positions else r"x \cdot x'"
+    lines = [Line(0, r"\text{input}", rf"\frac{{{product}}}{{d}}", "0", r"\bar{x}")]
     return lines, write(check_network(arch), State(lines[0], gaussian=False), lines)
 
 
@@ -110,7 +116,8 @@ def write_out(arch: Node) -> str:
     """`lnkernel.latex` of a description."""
     lines, end = lines_of(arch)
     body = " \\\\\n".join(_rows(lines, end))
-    legend = r",\;\; ".join(_legend(body))
+    told = list(_legend(body))
+    legend = (r", \\" + "\n" if len(told) > MOST else r",\;\; ").join(told)
     below = f"\\text{{with }} {legend}" if legend else ""
     rows = f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
     return f"\\begin{{array}}{{l}}\n{rows}\n\\\\[1ex] {below}\n\\end{{array}}" if legend else rows
@@ -134,7 +141,19 @@ def _rows(lines: list[Line], end: State) -> list[str]:
 def _legend(body: str) -> Iterable[str]:
     """What the letters in the lines mean, of those that occur."""
     sides = r"q_l = K_l(x, x),\; q_l' = K_l(x', x')"
+    if "x_p" in body:
+        sides = r"q_l = K_l(x, x)_{pp},\; q_l' = K_l(x', x')_{p'p'}"
     meanings = {
+        "x_p": r"K_l, \Theta_l \text{ for positions } p \text{ of } x \text{ and } p' \text{ of } x'",
+        r"\mathcal{A}": r"\mathcal{A}_l(K)_{pp'} = \text{mean of } K \text{ over equal places of the filter at } "
+        r"p \text{ and } p'",
+        r"\mathcal{P}": r"\mathcal{P}_l \text{ the mean over the windows at } p \text{ and } p'",
+        r"\mathcal{S}": r"\mathcal{S}_l \text{ the sum over the windows at } p \text{ and } p'",
+        r"\mathcal{T}": r"\mathcal{T}_l(K) = \text{mean of } K_{pp} \text{ over all positions}",
+        r"\overline": r"\overline{q} \text{ the mean over all positions}",
+        r"\mathcal{Z}": r"\mathcal{Z}_l(K) = \zeta_l\,K\,\zeta_l'^T,\; \zeta_l' \text{ that of } x'",
+        r"\mathrm{softmax}": r"\text{softmax of every row}",
+        r"\langle": r"\langle K, L \rangle = \sum_{pp'} K_{pp'} L_{pp'}",
         "q_{": sides,
         r"\theta_{": r"\cos\theta_l = K_l/\sqrt{q_l\,q_l'}",
         r"\mathbb{E}_{": r"\mathbb{E}_l \text{ over Gaussian } (u, v) \text{ with variances } q_l, q_l' "

@@ -34,6 +34,7 @@ from lnkernel.arch import (
     RMSNorm,
     Serial,
 )
+from lnkernel.arch.facts import is_monotone
 from lnkernel.arch.flow import inside
 from lnkernel.errors import ArchitectureError
 
@@ -72,6 +73,18 @@ def dense_counterpart(arch: Node) -> Counterpart:
     False
     """
     return behind(arch, Counterpart(), "")
+
+
+def demand_monotone(dense: Node) -> None:
+    """Refuse a dense counterpart whose Θ(x, x) may decrease in |x|: the proof needs that it does not."""
+    if not is_monotone(dense):
+        raise ArchitectureError(
+            "network",
+            "",
+            "no bound of Θ(x, x) over all images is proved for it here: in the dense network with the same "
+            "layers Θ(x, x) may decrease in |x|",
+            "Leave trainable biases of norms out, or ask lnkernel.ntk(arch).diagonal(x) for your images",
+        )
 
 
 @singledispatch

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import mixes_positions
 from lnkernel.arch.text import Architecture
 from lnkernel.bounds.forms import FORMULAS, formula, scaling
 from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
@@ -132,12 +133,13 @@ def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
 def _certify(
     sup: SupDiagonal, x: np.ndarray, y: np.ndarray, noise: Variance
 ) -> tuple[Ingredients, SupDiagonal, Certificate]:
-    if x.ndim > 2:
+    if mixes_positions(sup.arch):
         raise InputError(
             "certify",
-            "inputs without positions: kernels of images have no ball arithmetic here",
-            f"X of shape {x.shape}",
-            "Leave certify out; sup_diagonal(arch, certify=True) certifies C of such a network",
+            "a network that compares equal positions alone: kernels behind a pooling have no ball arithmetic here",
+            "one that pools",
+            "Leave certify out; sup_diagonal(arch, certify=True) certifies C of such a network, and with it the bound "
+            "√(C·aᵀΘa) is proved but for the rounding of the data's part",
         )
     if math.isinf(sup.value):
         raise InputError(

@@ -7,17 +7,24 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Float64
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import acts_on_positions, demand_one_length, is_monotone, steepness
+from lnkernel.arch.facts import (
+    acts_on_positions,
+    demand_ntk,
+    demand_one_length,
+    is_monotone,
+    steepness,
+)
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
-from lnkernel.bounds.images import dense_counterpart
+from lnkernel.bounds.images import demand_monotone, dense_counterpart
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.check import as_array, as_flag
-from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
 from lnkernel.gp.everywhere import register_supremum
@@ -103,11 +110,12 @@ class SupDiagonal:
     def _headline(self) -> str:
         if math.isinf(self.value):
             return "C = sup Θ(x, x) = ∞."
-        if self.is_upper_bound:
-            return f"C = sup Θ(x, x) ≤ {self.value:.10g} over all images, in float64."
+        images = " over all images" if acts_on_positions(self.arch) else ""
         if self.certified:
-            return f"C = sup Θ(x, x) ≤ {at_most(self.value, 10)}, proved."
-        return f"C = sup Θ(x, x) = {self.value:.10g}, in float64."
+            return f"C = sup Θ(x, x) ≤ {at_most(self.value, 10)}{images}, proved."
+        if self.is_upper_bound:
+            return f"C = sup Θ(x, x) ≤ {self.value:.10g}{images}, in float64."
+        return f"C = sup Θ(x, x) = {self.value:.10g}{images}, in float64."
 
     def _reason(self) -> str:
         if self.growth is not None:
@@ -133,12 +141,56 @@ class SupDiagonal:
             )
         if self.is_constant:
             return "Θ(x, x) is the same for every x."
+        if acts_on_positions(self.arch):
+            return self._reason_of_images()
         where = {0.0: "as x → 0", math.inf: "as |x| → ∞"}
         place = where.get(self.attained_at, f"at |x|/√d = {self.attained_at:.6g}")
         return (
             f"It is reached {place}; the limits are {self.limit_at_zero:.10g} at zero and "
             f"{self.limit_at_infinity:.10g} at infinity."
         )
+
+    def _reason_of_images(self) -> str:
+        dense = "It is that of the dense network with the same layers"
+        if self.is_upper_bound:
+            return f"{dense}; zeros come in around the images, so that C may be less."
+        large = ", as they grow" if math.isinf(self.attained_at) else ""
+        return f"{dense}, attained by images that are the same at all positions{large}."
+
+    def attaining_input(
+        self, shape: int | tuple[int, ...], far: float = 1e6
+    ) -> Float64[np.ndarray, ...]:
+        r"""An input at which $\Theta(x, x)$ is C: of a network on images one that is the same at all positions.
+
+        Where C is approached as $|x| \to \infty$, an input of the norm `far`; as $x \to 0$, of the norm 1/`far`. Where
+        `is_upper_bound`, the input of the dense network that attains it, which an image with zeros around does not.
+
+        Args:
+            shape: of one input: d, or (height, width, channels).
+            far: the norm |x|/√d of an input that stands for infinity.
+
+        >>> import lnkernel as lnk
+        >>> arch = lnk.cnn(hidden=2, norm="last", padding="CIRCULAR")
+        >>> C = lnk.sup_diagonal(arch)
+        >>> x = C.attaining_input((4, 4, 3))
+        >>> x.shape, bool(abs(lnk.ntk(arch).diagonal(x[None])[0] / C.value - 1) < 1e-10)
+        ((4, 4, 3), True)
+        """
+        if math.isinf(self.value):
+            raise InputError(
+                "shape",
+                "a network with a finite C",
+                "one whose Θ(x, x) is not bounded",
+                "Ask lnkernel.diverging_witness for an input with a large output",
+            )
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        norm = min(max(self.attained_at, 1 / far), far)
+        channels = np.zeros(sizes[-1])
+        channels[: sizes[-1] // 2 * 2] = np.resize([1.0, -1.0], sizes[-1] // 2 * 2)
+        if sizes[-1] == 1:
+            channels[:] = 1.0
+        channels *= norm / np.sqrt(np.mean(channels**2))
+        return np.broadcast_to(channels, sizes).copy()
 
 
 def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
@@ -169,6 +221,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     """
     proved = as_flag("certify", certify)
     given = as_architecture(arch)
+    demand_ntk(given)
     if acts_on_positions(given):
         return _of_images(given, proved)
     plain = asymptotics.concrete(given)
@@ -180,16 +233,18 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
 def _of_images(arch: Node, certify: bool) -> SupDiagonal:
     """By the dense network with the same layers."""
     dense = dense_counterpart(check_network(arch))
+    demand_monotone(dense.arch)
     found = sup_diagonal(dense.arch, certify)
-    if not math.isinf(found.value) and found.method not in ("constant", "monotone", "balls"):
-        raise ArchitectureError(
-            "network",
-            "",
-            "no bound of Θ(x, x) over all images is proved for it here: in the dense network with the same "
-            "layers Θ(x, x) may decrease in |x|",
-            "Leave trainable biases of norms out, or ask lnkernel.ntk(arch).diagonal(x) for your images",
-        )
-    return dataclasses.replace(found, arch=arch, is_upper_bound=not dense.attained)
+    enclosure = found.enclosure
+    if enclosure is not None and not dense.attained:
+        enclosure = 0.0, enclosure[1]
+    return dataclasses.replace(
+        found,
+        arch=arch,
+        is_constant=False,  # an image may have patches of zeros, and what is pooled depends on all of it
+        is_upper_bound=not dense.attained,
+        enclosure=enclosure,
+    )
 
 
 def along(theta: Kernel, norms: np.ndarray) -> np.ndarray:

@@ -61,7 +61,7 @@ def patches(num: Arithmetic, state: State, at: Positions, slides: list[Slide]) -
 
     def mean(x: Number) -> Number:
         total = window_sum(num, spread(num, x, at.form(None)), at.together, slides)
-        return total * (1.0 / size)
+        return total * (num.real(1.0) / size)
 
     t = state.averaged
     if not known_zero(t):
@@ -84,7 +84,9 @@ def _angle(
     def mean(x: Number) -> Number:
         weighted = spread(num, cov.times_lengths(num, x), at.form(None))
         total = window_sum(num, weighted, at.together, slides)
-        return _by_lengths(num, total * (1.0 / size), Covariance(first, second, 0, 0, 0, 0))
+        return _by_lengths(
+            num, total * (num.real(1.0) / size), Covariance(first, second, 0, 0, 0, 0)
+        )
 
     e: Number = 0.0
     tilt: Number = 0.0
@@ -104,7 +106,7 @@ def _length(
 ) -> Length:
     """The mean square; a patch is alive if one of its positions is."""
     alone, form = at.alone(side), at.form(side)
-    q = window_sum(num, spread(num, length.q, form), alone, slides) * (1.0 / size)
+    q = window_sum(num, spread(num, length.q, form), alone, slides) * (num.real(1.0) / size)
     live = length.live
     if live is not True:
         places = window_places(num, spread(num, live, form), alone, slides)
@@ -131,7 +133,7 @@ def _tilt(
     if slides == whole(at.shape):  # one window: not place by place, of which there may be thousands
         apart = roots[FIRST] * inverse[FIRST] - roots[SECOND] * inverse[SECOND]
         apart = spread(num, apart, at.form(None))
-        return window_sum(num, apart * apart, at.together, slides) * (0.25 / size)
+        return window_sum(num, apart * apart, at.together, slides) * (num.real(0.25) / size)
     places = [
         window_places(num, root, at.alone(side), slides)
         for (side, _, _), root in zip(sides, roots, strict=True)
@@ -141,7 +143,7 @@ def _tilt(
     for one, two in zip(*places, strict=True):
         apart = one * ratio - two
         total = total + apart * apart
-    return total * (inverse[SECOND] * inverse[SECOND] * (0.25 / size))
+    return total * (inverse[SECOND] * inverse[SECOND] * (num.real(0.25) / size))
 
 
 def _by_lengths(num: Arithmetic, x: Number, cov: Covariance) -> Number:

@@ -20,6 +20,8 @@ REGISTRY: dict[str, Experiment] = {
                 "data": "CASP.csv of UCI, if it is not to be searched for or downloaded",
                 "infinite_rows": "training rows of the infinitely wide networks, 10000 by default; 'all' adds those "
                 "trained on all rows, for which every fit takes minutes",
+                "norms": "LayerNorm in some of the places, with commas: none, first, last, all (default: all of them)",
+                "only": "some of the methods, with commas: networks, trees, infinite (default: all of them)",
             },
         ),
         Experiment(
@@ -53,6 +55,11 @@ REGISTRY: dict[str, Experiment] = {
         Experiment(
             "nonlinearity",
             "What LayerNorm alone can do with random labels",
+            {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
+        ),
+        Experiment(
+            "images",
+            "Kernels of dense and convolutional networks on images of any contrast",
             {"cifar": "a .npz with pictures of CIFAR-10, if it is not to be searched for"},
         ),
     )

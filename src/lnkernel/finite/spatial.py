@@ -16,6 +16,7 @@ from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
 from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check import known_zero
+from lnkernel.finite.patches import convolve
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
 
 Padding = Sequence[tuple[int, int]]
@@ -49,10 +50,8 @@ class NTKConv(nnx.Module):
 
     def __call__(self, x: Float[Array, "n *positions inputs"]) -> Float[Array, "n *places outputs"]:
         kernel = self.kernel[...]
-        axes = "HWD"[: kernel.ndim - 2]
-        layout = f"N{axes}C", f"{axes}IO", f"N{axes}C"
         x, around = _surrounded(x, self.around, self.padding)
-        h = lax.conv_general_dilated(x, kernel, self.strides, around, dimension_numbers=layout)
+        h = convolve(x, kernel, self.strides, around)
         h = self.W_std / math.sqrt(math.prod(kernel.shape[:-1])) * h
         return h if self.bias is None else h + self.b_std * self.bias[...]
 
@@ -137,6 +136,7 @@ def _(layer: Conv, settings: TwinSettings) -> tuple[Layer, int]:
         bias_init=jax.nn.initializers.normal(b_std),
         dtype=settings.dtype,
         param_dtype=settings.dtype,
+        conv_general_dilated=convolve,
         rngs=settings.rngs,
     )
     return (nnx.Sequential(Wrap(_around(slides)), made) if wraps else made), width

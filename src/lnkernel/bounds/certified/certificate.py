@@ -25,16 +25,22 @@ from typing import Any
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.facts import acts_on_positions, mixes_positions, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.bounds.certified.description import describe, rebuild
-from lnkernel.bounds.certified.enclosures import RTOL, checked_points, sup_diagonal_enclosure
+from lnkernel.bounds.certified.enclosures import (
+    RTOL,
+    checked_points,
+    sup_diagonal_enclosure,
+    supremum_over_inputs,
+)
 from lnkernel.bounds.certified.spectrum import (
     EnclosedGram,
     eigenvalue_floor,
     is_above,
     norm_ceiling,
 )
-from lnkernel.bounds.certified.supremum import Enclosure, supremum, up
+from lnkernel.bounds.certified.supremum import Enclosure, up
 from lnkernel.bounds.certified.verdict import Finding, Verdict
 from lnkernel.check import as_data, as_points
 from lnkernel.errors import CertificateError
@@ -126,7 +132,7 @@ class Certificate:
             low = self.lambda_min_lower
             positive = is_above(gram, low)
             norm = norm_ceiling(gram, self.y, low) if positive else math.inf
-        sup = supremum(self.arch, self.rtol).enclosure
+        sup = supremum_over_inputs(self.arch, self.rtol).enclosure
         rkhs, sharp = _bounds(self.C.upper, low, self.norm_upper, self.n, self.max_abs_y)
         matrix = "Θ(X, X) + noise" if self.noise.any() else "Θ(X, X)"
         form = "a^T Θ a" if self.noise.any() else "y^T Θ(X, X)^-1 y"
@@ -161,7 +167,8 @@ class Certificate:
             "rigorous rounding errors (Rump 2006), or balls; norm: residual bound",
             "architecture": describe(self.arch),
             "architecture in words": repr(self.arch),
-            "X": [[float(t).hex() for t in row] for row in self.X],
+            "X": [[float(t).hex() for t in row] for row in self.X.reshape(len(self.X), -1)],
+            **({"shape of one input": list(self.X.shape[1:])} if self.X.ndim > 2 else {}),
             "y": [[float(t).hex() for t in row] for row in self.y],
             "noise": [float(t).hex() for t in self.noise],
             "C": [self.C.lower.hex(), self.C.upper.hex()],
@@ -209,7 +216,7 @@ def certify_bound(
     (1.345085, 1.495229, True)
     """
     check_network(arch)
-    data = as_data(X, y)
+    data = as_data(X, y, acts_on_positions(arch))
     variances = np.broadcast_to(as_variance(noise, len(data.x)), len(data.x)).copy()
     C, _ = sup_diagonal_enclosure(arch, rtol)
     if not math.isfinite(C.upper):
@@ -261,9 +268,11 @@ def _from_content(data: Any) -> Certificate:
     rows = {
         name: np.array([[float.fromhex(t) for t in row] for row in data[name]]) for name in "Xy"
     }
+    inputs = np.asarray(as_points("X", rows["X"]))
+    shape = [int(size) for size in data.get("shape of one input", ())]
     made = Certificate(
         arch=rebuild(data["architecture"]),
-        X=np.asarray(as_points("X", rows["X"])),
+        X=inputs.reshape(len(inputs), *shape) if shape else inputs,
         y=np.asarray(as_points("y", rows["y"])),
         noise=as_variances([float.fromhex(t) for t in data["noise"]], len(data["noise"])),
         C=Enclosure(*(float.fromhex(t) for t in data["C"])),
@@ -280,6 +289,11 @@ def _from_content(data: Any) -> Certificate:
 
 def _check_form(made: Certificate) -> None:
     """What every certificate is, true or false: without it there is nothing to prove."""
+    if mixes_positions(made.arch):
+        raise ValueError("the network pools, and such kernels have no certificates")
+    axes = position_axes(made.arch) if acts_on_positions(made.arch) else 0
+    if (made.X.ndim > 2) != acts_on_positions(made.arch) or axes not in (None, made.X.ndim - 2):
+        raise ValueError(f"inputs of shape {made.X.shape[1:]} are none of the network's")
     if len(made.X) != len(made.y):
         raise ValueError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
     if len(made.X) != len(made.noise):

@@ -7,8 +7,12 @@ from typing import Any
 from lnkernel.arch import Node
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.node import fields_of
+from lnkernel.arch.norms import AXES
 from lnkernel.arch.registry import LAYERS
+from lnkernel.arch.traits import traits
 from lnkernel.errors import CertificateError, LnkernelError
+
+DEFAULT_AXES = AXES[0]  # of norms, which certificates never named
 
 
 def describe(arch: Node) -> dict[str, Any]:
@@ -20,15 +24,23 @@ def describe(arch: Node) -> dict[str, Any]:
     """
     return {
         "layer": type(arch).__name__,
-        # words are about images alone, of which there are no certificates
-        **{name: _plain(v) for name, v in fields_of(arch).items() if not isinstance(v, str)},
+        **{name: _plain(v) for name, v in fields_of(arch).items() if _counts(arch, v)},
     }
+
+
+def _counts(arch: Node, value: Any) -> bool:
+    """Words are about positions: a layer that is not has none but such as mean nothing to it."""
+    return not isinstance(value, str) or traits(arch).on_positions or value != DEFAULT_AXES
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [describe(part) if isinstance(part, Node) else _plain(part) for part in value]
-    return value if isinstance(value, bool | int) else float(value).hex()
+    if isinstance(value, str):
+        return {"word": value}
+    if value is None or isinstance(value, bool | int):
+        return value
+    return float(value).hex()
 
 
 def rebuild(data: Any) -> Node:
@@ -61,6 +73,8 @@ def _read(data: Any) -> Node:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return str(value["word"])
     if isinstance(value, list):
         return tuple(_read(part) if isinstance(part, dict) else _value(part) for part in value)
     return float.fromhex(value) if isinstance(value, str) else value

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.arch.facts import centres_input
+from lnkernel.arch.facts import acts_on_positions, centres_input
 from lnkernel.arch.flow import check_network
 from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, norm_ceiling
-from lnkernel.bounds.certified.supremum import Enclosure, supremum
+from lnkernel.bounds.certified.supremum import Enclosure, Supremum, supremum
+from lnkernel.bounds.images import demand_monotone, dense_counterpart
 from lnkernel.check import as_data, as_points, check_centred
 from lnkernel.errors import InputError
 from lnkernel.types import Points, Targets
@@ -41,8 +42,26 @@ def sup_diagonal_enclosure(
     check_network(arch)
     if not 0 < rtol < 1:
         raise InputError("rtol", "a number between 0 and 1", repr(rtol), "Write rtol=1e-8")
-    found = supremum(arch, rtol, progress=progress)
+    found = supremum_over_inputs(arch, rtol, progress)
     return found.enclosure, found.norm
+
+
+def supremum_over_inputs(
+    arch: Node, rtol: float, progress: Callable[[float], object] | None = None
+) -> Supremum:
+    """`supremum`; of a network on images, over all of them, by the dense network with the same layers.
+
+    Its C is at least that of the network on images, and is attained where no zeros come in (`bounds/images.py` has the
+    proof, which is for dense networks whose Θ(x, x) does not decrease in |x|). Where it is not, 0 is the lower end.
+    """
+    if not acts_on_positions(arch):
+        return supremum(arch, rtol, progress=progress)
+    dense = dense_counterpart(check_network(arch))
+    demand_monotone(dense.arch)
+    found = supremum(dense.arch, rtol, progress=progress)
+    if dense.attained:
+        return found
+    return found._replace(enclosure=Enclosure(0.0, found.enclosure.upper))
 
 
 def lambda_min_lower(

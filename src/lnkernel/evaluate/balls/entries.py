@@ -21,10 +21,12 @@ from flint import arb, fmpz, fmpz_mat
 from lnkernel.arch import Node
 from lnkernel.arch.facts import reads_centred_input
 from lnkernel.calculus.covariance import Covariance, Length
+from lnkernel.calculus.positions import Positions
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.balls.arithmetic import Balls, exactly
 from lnkernel.evaluate.balls.numbers import BITS, balls, working_precision
+from lnkernel.evaluate.balls.windows import NoOwn
 
 TILE = 1 << 14  # pairs at a time: a few hundred bytes per number of each
 
@@ -49,7 +51,8 @@ def gram(
     bits: int = BITS,
     progress: Callable[[int], object] | None = None,
 ) -> Kernels:
-    """The symmetric matrices K and Θ of the points x (n, d), as `Enclosed`.
+    """The symmetric matrices K and Θ of the points x (n, d), as `Enclosed`; also of images (n, ..., d), for networks
+    that compare equal positions alone.
 
     `progress` is called with the number of pairs just finished.
     """
@@ -58,7 +61,7 @@ def gram(
     with working_precision(bits):
         raw, centred = _inputs(arch, x)
         network, num = exactly(arch), Balls(bits)
-        for rows in _rows(n):
+        for rows in _rows(n, math.prod(inputs_shape(raw))):
             columns = slice(rows.start, n)
             values = _through(network, num, raw, centred, rows, columns)
             for enclosed, value in zip(out, values, strict=True):
@@ -102,11 +105,11 @@ def _part(ball: arb) -> tuple[float, float]:
 _parts = np.frompyfunc(_part, 1, 2)
 
 
-def _rows(n: int) -> Iterator[slice]:
-    """Blocks of rows, of TILE pairs each; a block begins at the diagonal."""
+def _rows(n: int, positions: int = 1) -> Iterator[slice]:
+    """Blocks of rows, of TILE pairs of positions each; a block begins at the diagonal."""
     start = 0
     while start < n:
-        stop = min(n, start + max(1, TILE // (n - start)))
+        stop = min(n, start + max(1, TILE // ((n - start) * positions)))
         yield slice(start, stop)
         start = stop
 
@@ -115,10 +118,14 @@ def _inputs(arch: Node, x: np.ndarray) -> tuple[Integers, Integers | None]:
     return _integers(x, False), _integers(x, True) if reads_centred_input(arch) else None
 
 
-def _integers(x: np.ndarray, centre: bool) -> Integers:
+def _integers(x: np.ndarray, centre: bool, least: int | None = None) -> Integers:
+    """Inner products of inputs (n, d), or of images (n, ..., d) at equal positions: then (n, n, ...)."""
+    if x.ndim > 2:
+        return _at_positions(x, centre)
     n, d = x.shape
     mantissa, exponent = np.frexp(x)
-    least = int(exponent[x != 0].min()) if (x != 0).any() else 0
+    if least is None:
+        least = _least(x)
     whole = (mantissa * 2.0**53).astype(np.int64)
     shifts = np.where(x == 0, 0, exponent - least)
     rows = [
@@ -130,6 +137,19 @@ def _integers(x: np.ndarray, centre: bool) -> Integers:
     matrix = fmpz_mat(rows)
     products = np.array((matrix * matrix.transpose()).entries(), dtype=object).reshape(n, n)
     return Integers(products, _two_to(2 * (least - 53)) / (d**3 if centre else d))
+
+
+def _least(x: np.ndarray) -> int:
+    """The least exponent of all numbers: in units of it times 2^-53 they are integers."""
+    return int(np.frexp(x)[1][x != 0].min()) if (x != 0).any() else 0
+
+
+def _at_positions(x: np.ndarray, centre: bool) -> Integers:
+    n, *shape, d = x.shape
+    rows, least = x.reshape(n, -1, d), _least(x)
+    each = [_integers(rows[:, p], centre, least) for p in range(rows.shape[1])]
+    products = np.stack([one.gram for one in each], axis=-1)
+    return Integers(products.reshape(n, n, *shape), each[0].unit)
 
 
 def _two_to(exponent: int) -> arb:
@@ -145,12 +165,21 @@ def _through(
     columns: slice,
 ) -> Kernels:
     total = _pairs(raw, rows, columns)
-    start = at_input(total, total if centred is None else _pairs(centred, rows, columns))
+    middle = total if centred is None else _pairs(centred, rows, columns)
+    shape = inputs_shape(raw)
+    at = Positions(shape, False, NoOwn()) if shape else None
+    start = at_input(total, middle, at)
     return rule(network, start, num).kernels(num)
 
 
+def inputs_shape(inputs: Integers) -> tuple[int, ...]:
+    """The positions of images; nothing of inputs without."""
+    return tuple(inputs.gram.shape[2:])
+
+
 def _pairs(inputs: Integers, rows: slice, columns: slice) -> Covariance:
-    squares = inputs.gram.diagonal()
+    own = np.arange(len(inputs.gram))
+    squares = inputs.gram[own, own]
     first, second = squares[rows][:, None], squares[columns][None, :]
     w, z, c, e = (balls(part) for part in _angle(inputs.gram[rows, columns], first, second))
     return Covariance(_length(inputs, first), _length(inputs, second), w, z, c, e)
@@ -194,7 +223,7 @@ def ntk_balls(arch: Node, x: np.ndarray, bits: int) -> np.ndarray:
     with working_precision(bits):
         raw, centred = _inputs(arch, x)
         network, num = exactly(arch), Balls(bits)
-        for rows in _rows(n):
+        for rows in _rows(n, math.prod(inputs_shape(raw))):
             columns = slice(rows.start, n)
             values = _through(network, num, raw, centred, rows, columns).ntk
             shape = rows.stop - rows.start, n - rows.start

@@ -79,7 +79,7 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
 def _warn_of_scale(name: str, values: np.ndarray, dtype: Any, stacklevel: int) -> None:
     largest, spread = np.abs(values).max(axis=0), values.std(axis=0)
     lost = np.finfo(dtype).eps * largest > LOST * spread
-    blurred = np.flatnonzero(lost & (spread > 0))
+    blurred = np.flatnonzero(lost & (np.ptp(values, axis=0) > 0))  # equal numbers have std > 0
     remedy = f"Standardise it: ({name} - {name}.mean(0)) / {name}.std(0)."
     if blurred.size:
         column = int(blurred[0])
