@@ -28,6 +28,7 @@ from lnkernel.gram.compiled import EMITTED_SOON, WHOLE_REGISTERS, compiled
 from lnkernel.gram.network import Needs
 from lnkernel.gram.program import Program, network_from
 from lnkernel.gram.sides import Images, pairs_at_input, prepare, with_plain_lengths, without_zeros
+from lnkernel.gram.stages import has_plain_lengths
 from lnkernel.gram.structure import Structure
 from lnkernel.types import Array
 
@@ -54,7 +55,7 @@ S = TypeVar("S")
 
 def suits(needs: Needs) -> bool:
     """Whether pairs take little work, and lengths neither leave the range of float64 nor need more of its digits."""
-    return not (needs.range or needs.sharp_lengths or needs.compiler)
+    return has_plain_lengths(needs) and not needs.compiler
 
 
 def kernels(program: Program, one: Inputs, two: Inputs) -> Out:

@@ -249,8 +249,7 @@ def _framed(settings: Needs, slides: tuple[Slide, ...], carried: Carried) -> Car
 
         def of(part: Any) -> Any:
             widths = _widths(at, around, side)
-            before = part.ndim - len(widths) - at.behind
-            return jnp.pad(part, [(0, 0)] * before + widths + [(0, 0)] * at.behind, mode=mode)
+            return jnp.pad(part, [(0, 0)] * (part.ndim - len(widths)) + widths, mode=mode)
 
         return jax.tree.map(of, spread(num, x, at.form(side)))
 

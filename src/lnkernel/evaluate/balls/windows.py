@@ -79,7 +79,7 @@ def _(num: Balls, x: Any, groups: Groups, slides: list[Slide]) -> Any:
 def _(num: Balls, x: Any, count: int, behind: int) -> Any:
     def change(part: np.ndarray, _: Any) -> np.ndarray:
         stop = part.ndim - behind
-        return part.reshape(part.shape[: max(0, stop - count)] + part.shape[max(0, stop) :])
+        return part.reshape(part.shape[: max(stop - count, 0)] + part.shape[stop:])
 
     return _each(x, change) if np.ndim(x) or isinstance(x, Truth) else x
 
