@@ -84,7 +84,7 @@ scale: setup  ## more points: one machine, iteration, processes: docs/scale.md; 
 bench: setup  ## all benchmarks in one report; QUICK=--quick for the short form of each
 	$(BIN)/lnkernel bench $(QUICK)
 
-peers: setup  ## the separate environments of neural-tangents, GPJax, PyTorch and laplace-torch
+peers: setup  ## the separate environments of neural-tangents, GPJax, PyTorch, laplace-torch and GPyTorch
 	$(BIN)/python -m benchmarks.peers.environment
 
 peers-report: setup  ## agreement, accuracy, speed and memory beside them: docs/peers.md, README.md
@@ -94,4 +94,4 @@ golden: setup  ## the reference kernels of neural-tangents that the tests hold o
 	$(BIN)/python -m benchmarks.peers.golden
 
 clean:
-	rm -rf .venv .venv-peers .venv-gpjax .venv-torch .venv-laplace build dist out
+	rm -rf .venv .venv-peers .venv-gpjax .venv-torch .venv-laplace .venv-gpytorch build dist out

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import scale, scale_model
-from benchmarks.scale_one_machine import Clock
+from benchmarks.peers.gpytorch_posterior import GPyTorch
+from benchmarks.scale_one_machine import LENGTH, Clock
 
 
 def test_the_model_by_hand() -> None:
@@ -45,3 +47,25 @@ def test_parts_of_the_time_add_up() -> None:
     for _ in range(2):
         assert clock.timed("part", lambda x: 2 * x)(3) == 6
     assert set(clock.wall) == set(clock.processor) == {"part"} and clock.wall["part"] > 0
+
+
+@pytest.mark.slow
+def test_gpytorch_solves_the_same_task() -> None:
+    """Its mean and likelihood by hand: it factorises, and does not iterate to a residual of 0.01."""
+    draw = np.random.default_rng(0)
+    x, y, new = draw.normal(size=(900, 3)), draw.normal(size=900), draw.normal(size=(5, 3))
+
+    def gaussian(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        square = np.square(a[:, None] - b).sum(axis=-1)
+        return np.asarray(np.exp(-square / (2 * LENGTH**2)))
+
+    with GPyTorch() as peer:
+        said = peer.fit(x, y, new, noise=0.1, length=LENGTH, threads=1)
+        mean = peer.mean()
+    matrix = gaussian(x, x) + 0.1 * np.eye(900)
+    solution = np.linalg.solve(matrix, y)
+    np.testing.assert_allclose(mean, gaussian(new, x) @ solution, atol=1e-9)
+    log_det = np.linalg.slogdet(matrix)[1]
+    expected = -(y @ solution + log_det + 900 * np.log(2 * np.pi)) / 2
+    assert said["likelihood"] == pytest.approx(expected, rel=1e-10, abs=0)
+    assert said["factorisations"] == 2 and set(said["processor"]) == set(said["wall"])

@@ -1,6 +1,6 @@
 """The virtual environments of the peers: made when missing, or when what they hold has changed.
 
-    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch] [laplace]
+    python3.11 benchmarks/peers/environment.py [neural-tangents] [gpjax] [torch] [laplace] [gpytorch]
 
 builds those that are named, all without names, and prints the path of each one's Python.
 Standard library only.
@@ -100,11 +100,13 @@ TORCH = Environment(".venv-torch", "torch.txt")
 # laplace-torch: a torchvision comes along that is for another build of PyTorch than the one for
 # processors alone; nothing here uses it, but what finds it imports it, and fails
 LAPLACE = Environment(".venv-laplace", "laplace.txt", without=("torchvision",))
+GPYTORCH = Environment(".venv-gpytorch", "gpytorch.txt")
 BY_NAME = {
     "neural-tangents": NEURAL_TANGENTS,
     "gpjax": GPJAX,
     "torch": TORCH,
     "laplace": LAPLACE,
+    "gpytorch": GPYTORCH,
 }
 
 

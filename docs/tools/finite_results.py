@@ -18,10 +18,13 @@ from typing import Any
 
 from PIL import Image
 
+from lnkernel.experiments.domains import in_words
+
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "finetuning": "finetuning.md",
     "linearized": "finetuning.md",
+    "protein": "reproduction.md",
     "laplace": "reproduction.md",
     "edge": "training.md",
     "asymptotics": "asymptotics.md",
@@ -170,6 +173,25 @@ def linearized(folder: Path) -> list[str]:
         for row in rows(folder, "retrained")
     ]
     return [markdown(tasks), markdown(ranks), markdown(again)]
+
+
+def protein(folder: Path) -> list[str]:
+    """Infinitely wide networks, from some of the rows and from all."""
+
+    def cell(row: Row, words: str) -> str:
+        return in_words(row[f"R² {words}"], row[f"± ({words})"], digits=3)
+
+    table = [
+        {
+            "network": row["method"],
+            "seeds": row["seeds"],
+            **{words: cell(row, words) for words in ("out of domain", "in domain")},
+            "trained on": row["note"].split("; ")[-1],
+        }
+        for row in rows(folder, "table")
+        if row["method"].startswith("infinite width")
+    ]
+    return [markdown(table)]
 
 
 def laplace(folder: Path) -> list[str]:
@@ -460,6 +482,7 @@ def images(folder: Path) -> list[str]:
 TABLES: dict[str, Callable[[Path], list[str]]] = {
     "finetuning": finetuning,
     "linearized": linearized,
+    "protein": protein,
     "laplace": laplace,
     "edge": edge,
     "asymptotics": asymptotics,
@@ -494,7 +517,7 @@ def main(out: Path, names: Sequence[str]) -> None:
         for number, table in enumerate(TABLES[name](folder), start=1):
             text = replace_block(text, f"{name} {number}", table)
         (DOCS / page).write_text(text)
-        for figure in FIGURES[name]:
+        for figure in FIGURES.get(name, ()):
             copy_figure(folder / f"{figure}.png", DOCS / "assets" / f"{name}-{figure}.png")
         print(f"{name}: {len(about['seeds'])} seeds, {about['ended']}")
 

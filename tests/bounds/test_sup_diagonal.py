@@ -225,3 +225,9 @@ def test_two_normalisations_of_the_raw_input_are_refused() -> None:
     layers = lnk.Dense(8), lnk.Relu(), lnk.Dense(1)
     with pytest.raises(ArchitectureError, match=r"layer 1: .*two numbers"):
         lnk.sup_diagonal(lnk.serial(lnk.RMSNorm(), lnk.LayerNorm(eps=0.1), *layers))
+
+
+@pytest.mark.parametrize("activation", [lnk.Sign(), lnk.Step()])
+def test_activations_without_an_ntk_are_refused(activation: lnk.Elementwise) -> None:
+    with pytest.raises(ArchitectureError, match="its NTK does not exist, because it jumps"):
+        lnk.sup_diagonal(lnk.mlp(norm="first", activation=activation))

@@ -11,11 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lnkernel import mlp, ntk
 from lnkernel.errors import InputError
 from lnkernel.experiments import REGISTRY, domain_figures, protein, utkface
 from lnkernel.experiments.domains import Range
 from lnkernel.experiments.learners import Recipe
-from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan, choose_rows
+from lnkernel.experiments.protein_plan import (
+    ProteinPlan,
+    choose_methods,
+    choose_norms,
+    choose_plan,
+    choose_rows,
+)
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.utkface_plan import FacesPlan
 from lnkernel.experiments.variants import VARIANTS
@@ -114,6 +121,37 @@ def test_rows_of_infinitely_wide_networks() -> None:
     for wrong in ("some", "0", "-3", 2.5):
         with pytest.raises(InputError, match='a number of training rows, or "all"'):
             choose_rows(plan, wrong)  # type: ignore[arg-type]  # what a user might give
+
+
+def test_some_of_the_methods(
+    proteins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More seeds find what fewer have stored, also where the noise was chosen."""
+    plan = choose_plan(quick=False, seed=0, seeds=1)
+    assert choose_methods(plan, None) is plan
+    with pytest.raises(InputError, match="only: expected one or more of networks, trees, infinite"):
+        choose_methods(plan, "infinite,forests")
+    with pytest.raises(InputError, match="norms: expected one or more of none, first, last, all"):
+        choose_norms(plan, "second")
+    assert [one.name for one in choose_norms(plan, "all, none").limits_of_all] == ["none", "all"]
+    for seeds in ([1], [1, 2]):
+        few = ProteinPlan(seeds, most=60, rows=40, validation=15, limits=FIRST, all_rows=True)
+        monkeypatch.setattr(protein, "choose_plan", lambda *_, few=few: few)
+        REGISTRY["protein"].run(tmp_path / "out", progress=False, data=proteins, only="infinite")
+    assert [row["method"] for row in _table(tmp_path / "out")] == [
+        f"infinite width, {FIRST[0].label}{end}" for end in ("", ", all rows")
+    ]
+    pieces = _manifest(tmp_path / "out")["pieces"]
+    assert [piece["stored"] for piece in pieces] == [True, False, True, False]
+
+
+def test_of_all_rows_no_kernel_twice() -> None:
+    """LayerNorm in all layers gives the kernel of the first one, but for q = 1.01 and the last bias."""
+    plan = choose_plan(quick=False, seed=0, seeds=1)
+    assert [one.name for one in plan.limits_of_all] == ["none", "first", "last"]
+    x = np.random.default_rng(0).normal(size=(6, 9))
+    first, every = (ntk(mlp(hidden=2, norm=norm))(x) for norm in ("first", "all"))
+    np.testing.assert_allclose(every, (first - 0.01) / 1.01 + 0.01, rtol=1e-14)
 
 
 def test_images_become_features(

@@ -82,7 +82,7 @@ def test_a_floor_is_none_where_the_method_fails(monkeypatch: pytest.MonkeyPatch)
 def test_a_killed_factorisation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strips, "GROUP", 15)
     monkeypatch.setattr(rounds, "EVERY", 0.0)
-    usual, calls = sharded_cholesky_module._eliminate, []
+    usual, calls = sharded_cholesky_module.eliminate, []
 
     def eliminate(*arguments: object, most: int) -> object:
         calls.append(1)
@@ -91,11 +91,11 @@ def test_a_killed_factorisation_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
         return usual(*arguments)
 
     rows = GramRows(lnk.ntk(ARCH), X, 0.5)
-    monkeypatch.setattr(sharded_cholesky_module, "_eliminate", partial(eliminate, most=4))
+    monkeypatch.setattr(sharded_cholesky_module, "eliminate", partial(eliminate, most=4))
     with pytest.raises(KeyboardInterrupt):
         sharded_cholesky(rows, ONE, folder=tmp_path)
     calls.clear()
-    monkeypatch.setattr(sharded_cholesky_module, "_eliminate", partial(eliminate, most=0))
+    monkeypatch.setattr(sharded_cholesky_module, "eliminate", partial(eliminate, most=0))
     monkeypatch.setattr(strips.GramStrips, "__iter__", None)  # no entry is needed again
     factor = sharded_cholesky(rows, ONE, folder=tmp_path)
     assert factor is not None and factor.layout.groups == 4 and len(calls) == 1

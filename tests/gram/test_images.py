@@ -11,7 +11,8 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.gram import compiled, images
+from lnkernel.gram import compiled, images, offsets
+from lnkernel.gram.network import needs_of
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(3, 3, 2, 2))
@@ -123,7 +124,28 @@ STAGED = {
         lnk.Flatten(),
     ),
 }
-EVERY = FLAT | POOLED | STAGED
+BY_OFFSETS = {
+    "GAP, norms": (conv(), *BRANCH, lnk.RMSNorm(eps=0.1), R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, branches": (
+        lnk.Conv(8, (3, 1), b_std=0.2),
+        lnk.residual(*BRANCH),
+        R,
+        lnk.GlobalAvgPool(),
+        lnk.Dense(8, b_std=0.3),
+        R,
+        DENSE,
+    ),
+    "GAP, circular": (
+        conv(2, 2, padding="CIRCULAR"),
+        LN,
+        R,
+        conv(3, 1, padding="CIRCULAR"),
+        R,
+        lnk.GlobalSumPool(),
+        DENSE,
+    ),
+}
+EVERY = FLAT | POOLED | STAGED | BY_OFFSETS
 DEAR = {"average", "LN all behind", "sum, LN", "GAP, LN all", "no bias", "LN behind"}
 DEAR |= {"odd", "pooled branches"}
 
@@ -141,14 +163,47 @@ def test_programs_compute_what_numpy_does(name: str, monkeypatch: pytest.MonkeyP
 
 
 def test_equal_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a window over all positions is not written out place by place."""
+    """Where a network goes layer by layer."""
     monkeypatch.setattr(images, "MOST", 0)
     layers = (lnk.Conv(8, (3, 3), b_std=0.2), R)
-    some = RNG.normal(size=(2, 16, 16, 2))
-    lnk.ntk(lnk.serial(*layers * 3, lnk.Flatten(), DENSE))(some)
+    some = RNG.normal(size=(2, 4, 4, 2))
+    lnk.ntk(lnk.serial(*layers * 3, lnk.AvgPool((2, 2)), lnk.Flatten(), DENSE))(some)
     known = len(compiled._kept)
-    lnk.ntk(lnk.serial(*layers * 9, lnk.Flatten(), DENSE))(some)
+    lnk.ntk(lnk.serial(*layers * 9, lnk.AvgPool((2, 2)), lnk.Flatten(), DENSE))(some)
     assert len(compiled._kept) == known
+
+
+@pytest.mark.parametrize("name", BY_OFFSETS)
+def test_pooling_by_offsets(name: str) -> None:
+    """These networks are computed by the offsets between positions, and others are not."""
+    arch = lnk.serial(*BY_OFFSETS[name])
+    assert offsets.plan_for(arch, needs_of(arch), X.shape[1:3]) is not None
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (conv(), R, lnk.AvgPool((2, 1)), conv(), R, lnk.GlobalAvgPool()),
+        (conv(strides=2), R, lnk.GlobalAvgPool()),
+        (conv(padding="VALID"), R, lnk.GlobalAvgPool()),
+        (conv(), ALL, R, lnk.GlobalAvgPool()),
+        (conv(), R, lnk.GlobalAvgPool(), LN),
+        (conv(2, 2), R, conv(2, 2, padding="CIRCULAR"), R, lnk.GlobalAvgPool()),
+        (conv(), lnk.Gelu(), lnk.GlobalAvgPool()),
+    ],
+)
+def test_what_mixes_offsets(layers: tuple[lnk.Node, ...]) -> None:
+    arch = lnk.serial(*layers, DENSE)
+    assert offsets.plan_for(arch, needs_of(arch), X.shape[1:3]) is None
+
+
+def test_long_sequences_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More offsets than lie side by side: some come twice, and count once."""
+    arch = lnk.serial(lnk.Conv(8, 3, b_std=0.2), R, lnk.GlobalAvgPool(), DENSE)
+    words = RNG.normal(size=(2, offsets.MOST_LANES + 6, 2))
+    usual = lnk.ntk(arch)(words)
+    monkeypatch.setattr(images, "MOST", 0)
+    np.testing.assert_allclose(lnk.ntk(arch)(words), usual, rtol=1e-14)
 
 
 def test_sequences_and_volumes() -> None:

@@ -12,6 +12,7 @@ from jaxtyping import Float64
 from lnkernel.arch import Node
 from lnkernel.arch.facts import (
     acts_on_positions,
+    demand_ntk,
     demand_one_length,
     is_monotone,
     steepness,
@@ -220,6 +221,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     """
     proved = as_flag("certify", certify)
     given = as_architecture(arch)
+    demand_ntk(given)
     if acts_on_positions(given):
         return _of_images(given, proved)
     plain = asymptotics.concrete(given)

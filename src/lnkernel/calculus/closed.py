@@ -78,6 +78,9 @@ class Form:
     has_even: bool = True
     has_mean: bool = True
     odd_is_linear: bool = False  # the odd part is u/2, which changes no angle
+    by_cosine: bool = (
+        True  # the angle enters by rho and wz alone, so that both kernels hold for rho < 0 as well
+    )
 
     def scale(self, num: Arithmetic, side: Side) -> Number:
         return num.real(1.0)

@@ -25,6 +25,7 @@ from lnkernel.calculus.positions import (
     SECOND,
     Positions,
     demand_positions,
+    kept,
     spread,
     whole,
     window_places,
@@ -92,10 +93,10 @@ def _angle(
     if at.paired or not known_zero(cov.e):
         tilt = _tilt(num, cov, first, second, at, slides, size)
         e = None if cov.e is None else num.length_difference(first.q, second.q)
-    w = mean(cov.w) + tilt
+    w = kept(num, mean(cov.w) + tilt)
     if cov.never_obtuse:
         return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True)
-    z = mean(cov.z) + tilt
+    z = kept(num, mean(cov.z) + tilt)
     c = num.where(w < 0.25, 1 - 2 * w, mean(cov.c))
     return Covariance(first, second, w, z, c, e)
 
@@ -124,7 +125,8 @@ def _tilt(
     slides: list[Slide],
     size: int,
 ) -> Number:
-    """What the shares of both inputs differ by, a quarter of the mean square."""
+    r"""What the shares of both inputs differ by, a quarter of the mean square:
+    $\alpha_1 - \alpha_2 = (r_1 \, r_2'/r_1' - r_2)/r_2'$, with one factor of the pair for all places of a window."""
     sides = (FIRST, cov.first, first), (SECOND, cov.second, second)
     roots = [spread(num, num.sqrt(old.q), at.form(side)) for side, old, _ in sides]
     inverse = [num.divide(1.0, num.sqrt(new.q)) for _, _, new in sides]
@@ -137,10 +139,11 @@ def _tilt(
         for (side, _, _), root in zip(sides, roots, strict=True)
     ]
     total: Number = 0.0
+    ratio = num.sqrt(second.q) * inverse[FIRST]
     for one, two in zip(*places, strict=True):
-        apart = one * inverse[FIRST] - two * inverse[SECOND]
+        apart = one * ratio - two
         total = total + apart * apart
-    return total * (num.real(0.25) / size)
+    return total * (inverse[SECOND] * inverse[SECOND] * (num.real(0.25) / size))
 
 
 def _by_lengths(num: Arithmetic, x: Number, cov: Covariance) -> Number:
@@ -155,7 +158,7 @@ def drop_positions(num: Arithmetic, state: State, at: Positions) -> State:
     count = len(at.shape) * (2 if at.paired else 1)
 
     def drop(x: Number) -> Number:
-        return x if x is None or x is True else without_axes(num, x, count)
+        return x if x is None or x is True else without_axes(num, x, count, at.behind)
 
     def of(cov: Covariance) -> Covariance:
         first, second = cov.each(lambda side: Length(drop(side.q), drop(side.live)))

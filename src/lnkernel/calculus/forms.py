@@ -15,6 +15,7 @@ from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.closed import Ends, Form, Pair, Side
 from lnkernel.calculus.elementary import (
     arcsine,
+    both_over,
     circle,
     fallen,
     falling,
@@ -145,6 +146,8 @@ class SineForm(Form):
     r"""$\sin(\omega u + c)$: with $p = e^{-\omega^2 E(u-v)^2/4}$ and $t = 1 - e^{-\omega^2 r_1 r_2\rho}$ the odd part
     has the kernel $\frac12\cos^2 c\;p^2\,t\,(2-t)$, the even one $\frac12\sin^2 c\;p^2 t^2$."""
 
+    by_cosine = False
+
     def __init__(self, omega: Number, sine: Number, cosine: Number):
         self.omega, self.sine, self.cosine = omega, sine, cosine
         self.has_odd = not known_zero(cosine)
@@ -219,7 +222,7 @@ class Soft(NamedTuple):
 def _soft(num: Arithmetic, pair: Pair) -> Soft:
     first, second, a = pair.first, pair.second, pair.product
     y = num.sqrt(pair.cosine_square())
-    one, two = (num.divide(side.beta, y) for side in (first, second))
+    one, two = both_over(num, first.beta, second.beta, y)
     turned = num.divide(num.divide((a * a) * (4 * (pair.w * pair.z)), y), y)
     u, v = first.alpha * two, second.alpha * one
     return Soft(y, one, two, (u * u + turned, v * v + turned))

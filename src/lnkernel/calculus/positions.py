@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Protocol
 
 from lnkernel.arch.node import Node
@@ -53,16 +54,21 @@ class Own(Protocol):
 
 @dataclass(frozen=True)
 class Positions:
-    """Which pairs of positions a block holds: all, or, if they are not `paired`, only those of equal positions."""
+    """Which pairs of positions a block holds: all, or, if they are not `paired`, only those of equal positions.
+
+    The positions are the last axes of an array, but for so many `behind` them.
+    """
 
     shape: tuple[int, ...]
     paired: bool
     own: Own
+    behind: int = 0
 
     def axes(self, side: int) -> tuple[int, ...]:
         """The axes of the positions of one input."""
         count = len(self.shape)
         start = -2 * count if self.paired and side == FIRST else -count
+        start -= self.behind
         return tuple(range(start, start + count))
 
     def alone(self, side: int) -> Groups:
@@ -78,12 +84,12 @@ class Positions:
 
     def form(self, side: int | None) -> tuple[int, ...]:
         """The last axes of the numbers of one input, or of pairs."""
+        ones, behind = (1,) * len(self.shape), (1,) * self.behind
         if not self.paired:
-            return self.shape
-        ones = (1,) * len(self.shape)
+            return self.shape + behind
         if side is None:
-            return self.shape + self.shape
-        return self.shape + ones if side == FIRST else ones + self.shape
+            return self.shape + self.shape + behind
+        return (self.shape + ones if side == FIRST else ones + self.shape) + behind
 
 
 @special
@@ -104,6 +110,13 @@ def window_places(num: Arithmetic, x: Number, groups: Groups, slides: list[Slide
     raise NotImplementedError
 
 
+@singledispatch
+def kept(num: Arithmetic, x: Number) -> Number:
+    """x, which took many steps and is read by several others: a number system whose compiler would repeat the steps for
+    each of them may prevent that."""
+    return x
+
+
 @special
 def of_one_side(num: Arithmetic, x: Number, others: tuple[int, ...]) -> Number:
     """x of one input, perhaps spread over these axes, the positions of the other: with one element there."""
@@ -111,8 +124,8 @@ def of_one_side(num: Arithmetic, x: Number, others: tuple[int, ...]) -> Number:
 
 
 @special
-def without_axes(num: Arithmetic, x: Number, count: int) -> Number:
-    """x without its last axes, so many, which have one element."""
+def without_axes(num: Arithmetic, x: Number, count: int, behind: int) -> Number:
+    """x without its last axes before those `behind`, so many, which have one element."""
     raise NotImplementedError
 
 

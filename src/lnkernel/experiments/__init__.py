@@ -20,6 +20,8 @@ REGISTRY: dict[str, Experiment] = {
                 "data": "CASP.csv of UCI, if it is not to be searched for or downloaded",
                 "infinite_rows": "training rows of the infinitely wide networks, 10000 by default; 'all' adds those "
                 "trained on all rows, for which every fit takes minutes",
+                "norms": "LayerNorm in some of the places, with commas: none, first, last, all (default: all of them)",
+                "only": "some of the methods, with commas: networks, trees, infinite (default: all of them)",
             },
         ),
         Experiment(

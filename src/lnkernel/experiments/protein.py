@@ -6,7 +6,13 @@ from lnkernel.datasets import Proteins
 from lnkernel.datasets import protein as load
 from lnkernel.experiments.domains import Published, Result, split
 from lnkernel.experiments.folder import Folder, fingerprint
-from lnkernel.experiments.protein_plan import ProteinPlan, choose_plan, choose_rows
+from lnkernel.experiments.protein_plan import (
+    ProteinPlan,
+    choose_methods,
+    choose_norms,
+    choose_plan,
+    choose_rows,
+)
 from lnkernel.experiments.protein_report import LARGE, report_of
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.trials import Trials
@@ -26,12 +32,18 @@ def compute(folder: Folder, plan: ProteinPlan, proteins: Proteins) -> list[Resul
     large = proteins.surface >= LARGE
     splits = [split(proteins.x, proteins.y, large, seed, plan.most) for seed in plan.seeds]
     trials = Trials(folder, plan.seeds, splits, plan.note)
-    networks = [trials.networks(one, plan.recipe, PUBLISHED[one.name]) for one in VARIANTS]
-    limits = [trials.limit(one, plan.rows, plan.validation) for one in plan.limits]
-    if plan.all_rows:
-        pairs = zip(plan.limits, limits, strict=True)
-        limits = [*limits, *(trials.limit_of_all(*both) for both in pairs)]
-    return [*networks, trials.trees(PUBLISHED["XGBoost"]), *limits]
+    results: list[Result] = []
+    if "networks" in plan.methods:
+        some = [one for one in VARIANTS if one.name in plan.norms]
+        results += [trials.networks(one, plan.recipe, PUBLISHED[one.name]) for one in some]
+    if "trees" in plan.methods:
+        results.append(trials.trees(PUBLISHED["XGBoost"]))
+    if "infinite" in plan.methods:
+        limits = {one: trials.limit(one, plan.rows, plan.validation) for one in plan.limits}
+        results += limits.values()
+        if plan.all_rows:
+            results += [trials.limit_of_all(one, limits[one]) for one in plan.limits_of_all]
+    return results
 
 
 def conduct(
@@ -42,9 +54,12 @@ def conduct(
     seeds: int | None,
     data: str | None = None,
     infinite_rows: str | int | None = None,
+    only: str | None = None,
+    norms: str | None = None,
 ) -> Report:
     """The experiment, as `REGISTRY["protein"].run` calls it."""
     plan = choose_rows(choose_plan(quick, seed, seeds), infinite_rows)
+    plan = choose_norms(choose_methods(plan, only), norms)
     proteins = load(data)
     folder.record(
         seeds=plan.seeds,

@@ -74,8 +74,8 @@ class Trials:
         def make(part: Split, seed: int, scratch: Path) -> Predictions:
             return learners.infinite_network_of_all(part, variant.norm, noises[seed])
 
-        settings = {"norm": variant.norm, "rows": "all", "noise": noises}
-        made = self._each(f"infinite-all-{variant.name}", settings, make)
+        settings = {"norm": variant.norm, "rows": "all"}
+        made = self._each(f"infinite-all-{variant.name}", settings, make, noises)
         rows = sorted({int(one["rows"]) for one in made})
         note = f"all {' or '.join(map(str, rows))} training rows, the same noise"
         label = f"infinite width, {variant.label}, all rows"
@@ -86,9 +86,12 @@ class Trials:
         name: str,
         settings: Mapping[str, Any],
         make: Callable[[Split, int, Path], Predictions],
+        noises: Mapping[int, float] | None = None,
     ) -> list[dict[str, Any]]:
         def piece(seed: int, part: Split) -> dict[str, Any]:
             known = {**settings, "seed": seed, "data": _fingerprint(part)}
+            if noises is not None:  # of this seed alone: more seeds find what fewer have stored
+                known["noise"] = noises[seed]
             return self.folder.piece(f"{name}-{seed}", known, lambda at: make(part, seed, at))
 
         pairs = list(zip(self.seeds, self.splits, strict=True))

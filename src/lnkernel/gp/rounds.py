@@ -14,19 +14,18 @@ import jax
 import numpy as np
 
 from lnkernel.gp.strips import StripLayout
+from lnkernel.gp.tiles import Column
 from lnkernel.gram.hosts import gather
 from lnkernel.gram.tile_files import TileFiles
 
 EVERY = 600.0  # seconds from one time of saving to the next
 
-Parts = tuple[jax.Array, ...]
-
 
 class Progress(NamedTuple):
-    """The columns of L that are done, and what is left of the strips."""
+    """The columns of L that are done, and what is left of the strips, each in tiles."""
 
-    tiles: list[Parts]
-    active: Parts
+    tiles: list[Column]
+    active: list[list[jax.Array]]
 
 
 @dataclass
@@ -51,13 +50,13 @@ class Rounds:
             known = gather(known).min(axis=0)
         if not known.any():
             return None
-        done, height = int(np.flatnonzero(known)[-1]) + 1, self.layout.height
+        done = int(np.flatnonzero(known)[-1]) + 1
         left = self.layout.groups - done
         tiles = [
-            tuple(self._read(f"tile-{c}-{m}", height) for m in range(self.layout.groups - c))
+            tuple(self._read(f"tile-{c}-{m}") for m in range(self.layout.groups - c))
             for c in range(done)
         ]
-        active = tuple(self._read(f"active-{done}-{m}", (m + 1) * height) for m in range(left))
+        active = [[self._read(f"active-{done}-{m}-{g}") for g in range(m + 1)] for m in range(left)]
         return Progress(tiles, active)
 
     def offer(self, reached: Progress) -> None:
@@ -69,7 +68,8 @@ class Rounds:
             for m, tile in enumerate(column):
                 self._write(f"tile-{c}-{m}", tile)
         for m, strip in enumerate(reached.active):
-            self._write(f"active-{done}-{m}", strip)
+            for g, tile in enumerate(strip):
+                self._write(f"active-{done}-{m}-{g}", tile)
         self._mark(done).touch()
         self._forget(done)
         self.last = time.monotonic()
@@ -93,8 +93,8 @@ class Rounds:
             given = partial(np.asarray, part.data)
             self.files.part(name, (rows, columns), start, len(part.data), given)
 
-    def _read(self, name: str, columns: int) -> jax.Array:
-        shape = self.layout.height, columns
+    def _read(self, name: str) -> jax.Array:
+        shape = self.layout.height, self.layout.height
         placed = []
         for device, index in self.layout.by_rows.addressable_devices_indices_map(shape).items():
             assert index is not None  # only devices of other hosts have none

@@ -1,9 +1,7 @@
 r"""Cholesky's method over many devices and hosts, on half of the matrix.
 
-In round l the P blocks of rows of strip l are eliminated one after the other: the owner of a block gives its corner
-to all, each device solves for its own rows below, all gather these b columns of L, and each updates what is left of
-its own strips. What is left shrinks from round to round, so the operations are $n^3/3$ and little more. A device sends
-and receives $n^2/2$ numbers in all.
+The groups of points are eliminated one after the other (`tiles`). What is left shrinks from round to round, so the
+operations are $n^3/3$ and little more. A device sends and receives $n^2/2$ numbers in all.
 
 The elementary operations are those of the unblocked method in another order, so the classical bound of its rounding
 errors holds as it stands (Higham, theorem 10.3; Rump 2006), as long as the device multiplies matrices the classical
@@ -21,22 +19,30 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from lnkernel.errors import NotEnoughMemoryError
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.rounds import Progress, Rounds
-from lnkernel.gp.strips import AXIS, GramStrips, StripLayout, deal_out
+from lnkernel.gp.strips import GramStrips, StripLayout, deal_out
+from lnkernel.gp.tiles import (
+    AXIS,
+    BY_ROWS,
+    EVERYWHERE,
+    Column,
+    backward,
+    eliminate,
+    forward,
+    over,
+)
 from lnkernel.gram import memory
 from lnkernel.gram.hosts import watch_processes
 from lnkernel.gram.sharded import HOSTS, Layout
 from lnkernel.progress import Bar
 from lnkernel.types import Array
 
-Tiles = tuple[tuple[jax.Array, ...], ...]  # [l][m - l]: rows of group m and columns of group l of L
-BY_ROWS, EVERYWHERE = PartitionSpec(AXIS), PartitionSpec()
+Tiles = tuple[Column, ...]  # [l][m - l]: rows of group m and columns of group l of L
 COLUMNS = 256  # of right-hand sides, at a time
 
 
@@ -75,8 +81,8 @@ class ShardedCholesky(Factor):
             part[: len(b), : some.shape[1]] = some
             with jax.enable_x64(True), watch_processes():
                 for transposed in ways:
-                    solve = _backward if transposed else _forward
-                    part = np.asarray(solve(self.tiles, part, self.layout.mesh))
+                    solve = backward if transposed else forward
+                    part = solve(self.tiles, part, self.layout.mesh)
             done.append(part[: len(b), : some.shape[1]])
         return np.concatenate(done, axis=1)
 
@@ -121,7 +127,9 @@ def _cholesky_of(strips: GramStrips) -> ShardedCholesky | None:
     rounds = None if files is None else Rounds.of(files, layout, diagonal)
     with jax.enable_x64(True), watch_processes():
         found = None if rounds is None else rounds.find()
-        tiles = _factorise(found or Progress([], tuple(_with_bar(strips))), layout, rounds)
+        tiles = _factorise(
+            found or Progress([], _in_tiles(_with_bar(strips), layout.height)), layout, rounds
+        )
     return None if tiles is None else ShardedCholesky(tiles, strips, diagonal)
 
 
@@ -163,14 +171,14 @@ def _with_bar(strips: GramStrips) -> Iterator[jax.Array]:
 def _factorise(begun: Progress, layout: StripLayout, rounds: Rounds | None) -> Tiles | None:
     """The tiles of L. The strips are gone afterwards."""
     tiles, active = list(begun.tiles), begun.active
-    del begun  # the strips that it holds are worked on in place
+    del begun  # what it holds is worked on in place
     work, height = layout.padded**3 // 3, layout.height
     done = work - (len(active) * height) ** 3 // 3
     with Bar(None, work, "operations", "Cholesky", done) as bar:
         while active:
             left = len(active) * height
-            column, active = _split(_eliminate(active, layout.mesh), height)
-            if not np.isfinite(np.asarray(_diagonal(column[:1], layout.mesh))).all():
+            column = eliminate(active, layout.mesh)
+            if column is None:
                 return None
             tiles.append(column)
             bar.update((left**3 - (left - height) ** 3) // 3)
@@ -179,93 +187,18 @@ def _factorise(begun: Progress, layout: StripLayout, rounds: Rounds | None) -> T
     return tuple(tiles)
 
 
-@partial(jax.jit, static_argnames="mesh", donate_argnums=0)
-def _eliminate(active: tuple[Array, ...], mesh: Mesh) -> tuple[jax.Array, ...]:
-    """One round, in place: the columns of L of the first group, and what is left to do in the others."""
-    devices = mesh.devices.size
-
-    def step(i: Array, mine: tuple[Array, ...]) -> tuple[Array, ...]:
-        me, block = jax.lax.axis_index(AXIS), mine[0].shape[0]
-        panel = [jax.lax.dynamic_slice_in_dim(s, i * block, block, axis=1) for s in mine]
-        corner = jax.lax.psum(jnp.where(me == i, panel[0], 0.0), AXIS)
-        # of a block that is not positive definite it is NaN, which is seen after the round
-        lower = jnp.linalg.cholesky(corner, symmetrize_input=False)
-        solved = solve_triangular(lower, jnp.concatenate(panel).T, lower=True).T
-        below = solved.at[:block].set(jnp.where(me > i, solved[:block], 0.0))
-        first = jnp.where(me > i, solved[:block], jnp.where(me == i, jnp.tril(lower), panel[0]))
-        # (devices, strips, block, block) as the rows stand in the matrix
-        parts = jax.lax.all_gather(below, AXIS).reshape(devices, len(mine), block, block)
-        column = parts.transpose(1, 0, 2, 3).reshape(-1, block)
-        out = []
-        for m, strip in enumerate(mine):
-            some = below[m * block : (m + 1) * block]
-            here = jax.lax.dynamic_update_slice_in_dim(
-                strip, some if m else first, i * block, axis=1
-            )
-            # the column is 0 for rows that are done, so that what is done stays
-            out.append(here - some @ column[: strip.shape[1]].T)
-        return tuple(out)
-
-    def whole(mine: tuple[Array, ...]) -> tuple[Array, ...]:
-        return jax.lax.fori_loop(0, devices, step, mine)
-
-    return _over(mesh, whole, (BY_ROWS,), BY_ROWS)(active)
+def _in_tiles(strips: Iterable[jax.Array], height: int) -> list[list[jax.Array]]:
+    """The columns of each group of each strip."""
+    return [
+        [_columns(strip, start, height) for start in range(0, strip.shape[1], height)]
+        for strip in strips
+    ]
 
 
-Parts = tuple[jax.Array, ...]
-
-
-def _split(strips: Parts, height: int) -> tuple[Parts, Parts]:
-    """The first columns of all strips, and the others of all but the first, strip by strip to save memory."""
-    left, done, rest = list(reversed(strips)), [], []
-    del strips
-    while left:
-        strip = left.pop()
-        done.append(strip[:, :height])
-        if strip.shape[1] > height:
-            rest.append(strip[:, height:])
-    return tuple(done), tuple(rest)
-
-
-@partial(jax.jit, static_argnames="mesh")
-def _forward(tiles: Tiles, b: Array, mesh: Mesh) -> jax.Array:
-    """L⁻¹ b, on every device."""
-
-    def whole(mine: Tiles, b: Array) -> Array:
-        block, height = mine[0][0].shape
-        me = jax.lax.axis_index(AXIS)
-        done: list[Array] = []
-        for m in range(len(mine)):
-            right = jax.lax.dynamic_slice_in_dim(b, m * height + me * block, block)
-            for earlier, known in enumerate(done):
-                right = right - mine[earlier][m - earlier] @ known
-            right, corner = (jax.lax.all_gather(a, AXIS, tiled=True) for a in (right, mine[m][0]))
-            done.append(solve_triangular(corner, right, lower=True))
-        return jnp.concatenate(done)
-
-    return _over(mesh, whole, (BY_ROWS, EVERYWHERE), EVERYWHERE)(tiles, b)
-
-
-@partial(jax.jit, static_argnames="mesh")
-def _backward(tiles: Tiles, b: Array, mesh: Mesh) -> jax.Array:
-    """L⁻ᵀ b, on every device."""
-
-    def whole(mine: Tiles, b: Array) -> Array:
-        block, height = mine[0][0].shape
-        me = jax.lax.axis_index(AXIS)
-        done: list[Array] = []  # from the last group to the first
-        for m in reversed(range(len(mine))):
-            right = b[m * height : (m + 1) * height]
-            own = jnp.zeros_like(right)
-            for tile, known in zip(mine[m][1:], reversed(done), strict=True):
-                some = jax.lax.dynamic_slice_in_dim(known, me * block, block)
-                own = own + (some.T @ tile).T
-            corner = jax.lax.all_gather(mine[m][0], AXIS, tiled=True)
-            right = right - jax.lax.psum(own, AXIS)
-            done.append(solve_triangular(corner, right, lower=True, trans=1))
-        return jnp.concatenate(done[::-1])
-
-    return _over(mesh, whole, (BY_ROWS, EVERYWHERE), EVERYWHERE)(tiles, b)
+@partial(jax.jit, static_argnames="width")
+def _columns(strip: Array, start: Array, width: int) -> jax.Array:
+    """Some columns of a strip; compiled once for all places."""
+    return jax.lax.dynamic_slice_in_dim(strip, start, width, axis=1)
 
 
 @partial(jax.jit, static_argnames="mesh")
@@ -279,7 +212,7 @@ def _diagonal(corners: tuple[Array, ...], mesh: Mesh) -> jax.Array:
         ]
         return jax.lax.all_gather(jnp.concatenate(own), AXIS, tiled=True)
 
-    return _over(mesh, whole, (BY_ROWS,), EVERYWHERE)(corners)
+    return over(mesh, whole, (BY_ROWS,), EVERYWHERE)(corners)
 
 
 @partial(jax.jit, static_argnames="mesh")
@@ -302,7 +235,7 @@ def _times_strip(strip: Array, b: Array, mesh: Mesh) -> jax.Array:
         out = jax.lax.dynamic_update_slice_in_dim(out, rows, start, axis=0)
         return jax.lax.psum(out, AXIS)
 
-    return _over(mesh, whole, (BY_ROWS, EVERYWHERE), EVERYWHERE)(strip, b)
+    return over(mesh, whole, (BY_ROWS, EVERYWHERE), EVERYWHERE)(strip, b)
 
 
 @jax.jit
@@ -311,8 +244,3 @@ def _square(strip: Array) -> jax.Array:
     rows, columns = strip.shape
     below = jnp.arange(columns) < (columns - rows + jnp.arange(rows))[:, None]
     return jnp.square(jnp.where(below, strip, 0.0)).sum()
-
-
-def _over(mesh: Mesh, call, takes, gives):  # type: ignore[no-untyped-def]  # of any arrays
-    """The function on each device's own part. What it gives everywhere is the same by construction."""
-    return jax.shard_map(call, mesh=mesh, in_specs=takes, out_specs=gives, check_vma=False)

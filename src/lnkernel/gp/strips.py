@@ -23,15 +23,15 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from lnkernel.gp.packed import GramRows
+from lnkernel.gp.tiles import AXIS, COLUMNS
 from lnkernel.gram.hosts import watch_processes
 from lnkernel.gram.sharded import Layout, as_sharding
 from lnkernel.gram.tile_files import TileFiles, tile_files
 from lnkernel.types import Array
 from lnkernel.version import __version__
 
-AXIS = "rows"
-GROUPS = 12  # at most, unless blocks became too large: each takes a program of its own
-GROUP = 1500  # points of a group, at least: to compile for fewer takes longer than it saves
+GROUPS = 16  # at most, unless blocks became too large: with each the programs that make a strip are compiled anew
+GROUP = 1000  # points of a group, at least: to compile for fewer takes longer than it saves
 ROUNDS = 3  # times the strips, on disk: what is done of the factorisation, and two of its rounds
 BLOCK = 4096  # rows, at most, of a device's part of a strip
 
@@ -72,15 +72,18 @@ class StripLayout:
         return 8 * self.block * self.height * self.groups * (self.groups + 1) // 2
 
     def bytes_of_device(self) -> int:
-        """Memory of one device: its part of the strips, and work space for the largest of them, three times over."""
-        return self.bytes_of_strips() + 8 * 3 * self.block * self.padded
+        """Memory of one device: its part of the strips, work space for the largest of them, three times over, and what
+        every device has of the columns that are worked on, and of a tile on the diagonal."""
+        columns = min(COLUMNS, self.height) * self.padded
+        work = 3 * self.block * self.padded + columns + 4 * self.height**2
+        return self.bytes_of_strips() + 8 * work
 
     def in_words(self) -> str:
         """What is planned, in numbers.
 
         >>> import jax
         >>> deal_out(100_000, jax.make_mesh((1,), ("i",))).in_words()
-        '100000 points over 1 device of 1 process: 25 strips, 47.7 GiB for each device'
+        '100000 points over 1 device of 1 process: 25 strips, 48.5 GiB for each device'
         """
         owners = len({device.process_index for device in self.mesh.devices.flat})
         count = "1 device" if self.devices == 1 else f"{self.devices} devices"
@@ -111,7 +114,10 @@ def deal_out(n: int, layout: Layout) -> StripLayout:
         else sorted(sharding.device_set, key=lambda device: device.id)
     )
     mesh, count = Mesh(np.array(devices), (AXIS,)), len(devices)
-    few = max(1, min(GROUPS, n // GROUP, math.isqrt(n // count)))
+    most = max(
+        GROUPS, 3 * math.isqrt(count)
+    )  # so that tiles on the diagonal stay a ninth of the work
+    few = max(1, min(most, n // GROUP, math.isqrt(n // count)))
     groups = max(few, -(-n // (count * BLOCK)))
     return StripLayout(mesh, n, -(-n // (count * groups)), groups)
 

@@ -16,6 +16,15 @@ from lnkernel.gram.program import Dissected, Program, network_of
 from lnkernel.gram.structure import Structure, dissect
 
 
+def quickest(program: Program) -> Program:
+    """The same kernels of pairs, for the least work: by their angle alone where that will do, and without more care for
+    small angles where a network makes little of a rounding error of the cosine."""
+    made = by_angle(program)
+    if made is program and program.all_live and program.needs.gentle:
+        return program._replace(needs=program.needs._replace(delicate=NOTHING_DELICATE))
+    return made
+
+
 def by_angle(program: Program) -> Program:
     """The same kernels of pairs, for less work; or the program itself, where the lengths of the inputs matter in every
     layer, or a layer takes so much work that few angles are worth a program."""

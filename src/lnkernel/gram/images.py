@@ -3,34 +3,48 @@
 A pair of inputs is a block of pairs of positions (`lnkernel.calculus.positions`), and the same rules run on it. What a
 single input tells of itself is found first, once for each (`evaluate.float64.own`). Then come the pairs, tile by tile:
 so many at a time that a tile takes a known amount of memory, whatever the number of inputs and the size of the images.
-Few pairs are computed by NumPy, for which nothing is compiled.
+
+There are four ways. Few pairs are computed by NumPy, for which nothing is compiled. Where only equal positions are
+compared, and an activation takes little work, one program does all (`rows`); so it does where all positions are pooled
+behind convolutions of stride 1 (`offsets`). Everything else goes layer by layer (`stages`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.calculus.positions import Positions
 from lnkernel.calculus.rules import rule
-from lnkernel.calculus.state import Kernels, State, at_input
+from lnkernel.calculus.state import Kernels, State
 from lnkernel.evaluate.float64 import namespace, pixels
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
 from lnkernel.evaluate.float64.own import Notes, Noting, Reading
-from lnkernel.evaluate.float64.pixels import Pixels
 from lnkernel.evaluate.float64.precise import plain
-from lnkernel.gram import stages
+from lnkernel.gram import offsets, rows, stages
 from lnkernel.gram.compiled import compiled
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.network import Needs, Network, network
 from lnkernel.gram.program import Program, network_of, select
+from lnkernel.gram.sides import (
+    Images,
+    Side,
+    from_here,
+    next_power,
+    pairs_at_input,
+    power_of_two,
+    prepare,
+    same_at_input,
+    shape_of,
+    with_plain_lengths,
+    without_zeros,
+)
 from lnkernel.progress import Bar
 from lnkernel.types import Array
 
@@ -40,37 +54,13 @@ MOST = 1 << 17  # pairs of positions that NumPy computes sooner than a program i
 NUMBERS = 24  # of a pair of positions that are in memory at a time
 
 Out = tuple[Array, ...]
-
-
-class Images(NamedTuple):
-    """Inputs as they are, and less the means of their channels where a LayerNorm acts on the raw input."""
-
-    raw: Pixels
-    centred: Pixels | None
-
-
-class Side(NamedTuple):
-    """Inputs with what they tell of themselves."""
-
-    images: Images
-    notes: Notes
-
-
-def prepare(needs: Needs, x: Array) -> Images:
-    """The inputs (n, positions, channels) as a network with these needs takes them."""
-    centred = pixels.prepare(x, True, needs.range) if needs.centred_input else None
-    return Images(pixels.prepare(x, False, needs.range), centred)
-
-
-def without_zeros(images: Images) -> Images:
-    """The same, where no position is known to be the zero vector."""
-    return images._replace(raw=images.raw._replace(live=None))
+Tile = tuple[int, int, list[np.ndarray]]  # with its corner
 
 
 def own(net: Network, images: Images) -> tuple[Kernels, Notes]:
     """The kernels of every input with itself, (n,), and what pairs need to know of it."""
     record = Noting()
-    start = _same_at_input(net.needs, images, record)
+    start = same_at_input(net.needs, images, record)
     kernels = _through(net, start, equal=not net.needs.all_pairs)
     n = len(images.raw.length)
     xp = namespace.of(images.raw.length)
@@ -79,27 +69,14 @@ def own(net: Network, images: Images) -> tuple[Kernels, Notes]:
 
 def pairs(net: Network, one: Side, two: Side) -> Kernels:
     """The kernels of all pairs of inputs, (n, m)."""
-    record = Reading(one.notes, two.notes)
-    kernels = _through(net, _pairs_at_input(net.needs, one.images, two.images, record))
-    shape = len(one.images.raw.length), len(two.images.raw.length)
+    at = _positions(net.needs, one, two)
+    kernels = _through(net, pairs_at_input(net.needs, one.images, two.images, at))
     xp = namespace.of(one.images.raw.length, two.images.raw.length)
-    return Kernels(*(xp.broadcast_to(kernel, shape) for kernel in kernels))
+    return Kernels(*(xp.broadcast_to(kernel, (one.count, two.count)) for kernel in kernels))
 
 
-def _same_at_input(needs: Needs, images: Images, record: Noting) -> State:
-    at = Positions(_shape(images), needs.all_pairs, record)
-    compare = partial(pixels.of_same, at=at, with_difference=needs.difference)
-    total = compare(images.raw)
-    return at_input(total, total if images.centred is None else compare(images.centred), at)
-
-
-def _pairs_at_input(needs: Needs, one: Images, two: Images, record: Reading) -> State:
-    at = Positions(_shape(one), needs.all_pairs, record)
-    compare = partial(pixels.of_pairs, at=at, with_difference=needs.difference)
-    total = centred = compare(one.raw, two.raw)
-    if one.centred is not None and two.centred is not None:
-        centred = compare(one.centred, two.centred)
-    return at_input(total, centred, at)
+def _positions(needs: Needs, one: Side, two: Side) -> Positions:
+    return Positions(shape_of(one.images), needs.all_pairs, Reading(one.notes, two.notes))
 
 
 def _through(net: Network, start: State, equal: bool = False) -> Kernels:
@@ -111,10 +88,6 @@ def _through(net: Network, start: State, equal: bool = False) -> Kernels:
         num = Float64(*settings)
         kernels = run(net.arch, start, num, net.source).kernels(num)
     return Kernels(*map(plain, kernels))
-
-
-def _shape(images: Images) -> tuple[int, ...]:
-    return tuple(images.raw.length.shape[1:])
 
 
 # ---------------------------------------------------------------- inside a user's own jit, grad or vmap
@@ -139,65 +112,134 @@ def traced_diagonal(arch: Node, x: Array, which: tuple[str, ...]) -> Out:
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x (n, positions, channels); and their diagonals."""
-    n, work = len(x), _Work(program, x, len(x) * (len(x) + 1) // 2)
+    n, work = len(x), _Work(program, x, x, len(x) * (len(x) + 1) // 2)
+    if work.plan is not None:
+        return _symmetric_by_offsets(work, work.plan, x)
     side, ends = work.side(x)
     out = tuple(np.empty((n, n)) for _ in program.which)
-    for i, j, tiles in work.tiles(side, side, one_half=True):
+    way = work.tiles_by_rows(x, x, True) if work.by_rows else work.tiles(side, side, True)
+    for i, j, tiles in way:
         for matrix, tile in zip(out, tiles, strict=True):
-            rows, columns = slice(i, i + work.size), slice(j, j + work.size)
-            part = matrix[rows, columns]
-            tile = tile[: part.shape[0], : part.shape[1]]
-            part[:] = 0.5 * (tile + tile.T) if i == j else tile
-            if i != j:
-                matrix[columns, rows] = tile.T
+            some, others = slice(i, i + work.rows), slice(j, j + work.columns)
+            tile = tile[: n - i, : n - j]
+            matrix[some, others] = tile
+            matrix[others, some] = tile.T
+            if i == j:
+                corner = tile[:, : len(tile)]
+                matrix[some, some] = 0.5 * (corner + corner.T)
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
     return out, ends
 
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
-    """The kernels of all pairs of x and x2; and the diagonals of both."""
-    work = _Work(program, x, len(x) * len(x2))
-    (one, ends), (two, ends2) = work.side(x), work.side(x2)
+    """The kernels of all pairs of x and x2; and the diagonals of both, or nothing where all kernels are finite, and
+    nobody has to look for the input whose kernel is not."""
+    work = _Work(program, x, x2, len(x) * len(x2))
+    if work.plan is not None:
+        return _rectangular_by_offsets(work, work.plan, x, x2)
+    if work.by_rows and len(x2) < min(len(x), rows.LANES):
+        turned, ends2, ends = rectangular(program, x2, x)
+        return tuple(np.ascontiguousarray(matrix.T) for matrix in turned), ends, ends2
+    ends: Out = ()
+    ends2: Out = ()
+    if work.by_rows:
+        found = work.tiles_by_rows(x, x2)
+    else:
+        one, ends = work.side(x)
+        two, ends2 = work.side(x2)
+        found = work.tiles(one, two)
     out = tuple(np.empty((len(x), len(x2))) for _ in program.which)
-    for i, j, tiles in work.tiles(one, two):
+    for i, j, tiles in found:
         for matrix, tile in zip(out, tiles, strict=True):
-            part = matrix[i : i + work.size, j : j + work.size]
+            part = matrix[i : i + work.rows, j : j + work.columns]
             part[:] = tile[: part.shape[0], : part.shape[1]]
+    if work.by_rows and not all(np.isfinite(matrix).all() for matrix in out):
+        ends, ends2 = work.side(x)[1], work.side(x2)[1]
     return out, ends, ends2
 
 
 def diagonal(program: Program, x: Array) -> Out:
     """The kernels of every input with itself."""
-    return _Work(program, x, len(x)).side(x)[1]
+    work = _Work(program, x, x, len(x))
+    if work.plan is None:
+        return work.side(x)[1]
+    sums = work.by_offsets(work.plan, x, x).diagonal(x)
+    return select(offsets.diagonal_behind(work.plan, program.needs, sums), program.which)
+
+
+def _symmetric_by_offsets(work: _Work, plan: offsets.Plan, x: Array) -> tuple[Out, Out]:
+    needs, which = work.program.needs, work.program.which
+    sums = work.by_offsets(plan, x, x).matrix(x, x, one_half=True)
+    K = sums.diagonal.K
+    ends = select(offsets.diagonal_behind(plan, needs, sums.diagonal), which)
+    out = select(offsets.matrix_behind(plan, needs, sums, K, K), which)
+    out = tuple(0.5 * (matrix + matrix.T) for matrix in out)
+    for matrix, end in zip(out, ends, strict=True):
+        np.fill_diagonal(matrix, end)
+    return out, ends
+
+
+def _rectangular_by_offsets(
+    work: _Work, plan: offsets.Plan, x: Array, x2: Array
+) -> tuple[Out, Out, Out]:
+    needs, which = work.program.needs, work.program.which
+    both = work.by_offsets(plan, x, x2)
+    alone = [both.diagonal(some) for some in (x, x2)]
+    ends, ends2 = (select(offsets.diagonal_behind(plan, needs, sums), which) for sums in alone)
+    made = offsets.matrix_behind(plan, needs, both.matrix(x, x2), *(sums.K for sums in alone))
+    return select(made, which), ends, ends2
 
 
 class _Work:
     """How the pairs of a matrix are computed: by NumPy or by programs, and how many at a time."""
 
-    def __init__(self, program: Program, x: Array, count: int):
+    def __init__(self, program: Program, x: Array, x2: Array, count: int):
         self.program = program
         shape = x.shape[1:-1]
-        self.block = pixels.count(shape, program.needs.all_pairs)
-        demand_memory(self.block, NUMBERS, f"A pair of inputs of {math.prod(shape)} positions", m=1)
-        self.by_numpy = count * self.block <= MOST and not program.needs.compiler
+        needs = program.needs
+        self.block = pixels.count(shape, needs.all_pairs)
+        self.by_numpy = count * self.block <= MOST and not needs.compiler
+        self.by_rows = not (self.by_numpy or needs.all_pairs) and rows.suits(needs)
+        self.plan = None
+        if needs.all_pairs and not self.by_numpy:
+            self.plan = offsets.plan_for(network_of(program).arch, needs, shape)
+        at_once = AT_ONCE if not needs.compiler else MOST_WORK
+        if self.by_rows:
+            at_once = rows.IN_A_CALL
+        fit = max(1, at_once // self.block)
+        most = rows.LANES if self.by_rows else math.isqrt(fit)
         # inputs on each side of a tile, by powers of two, so that few programs are compiled
-        at_once = AT_ONCE if not program.needs.compiler else MOST_WORK
-        fit = max(1, math.isqrt(at_once // self.block))
-        self.size = min(1 << (fit.bit_length() - 1), 1 << (len(x) - 1).bit_length())
+        self.columns = min(power_of_two(most), next_power(len(x2)))
+        self.rows = min(power_of_two(max(1, fit // self.columns)), next_power(len(x)))
+        if x2 is x:  # the corners of the tiles on the diagonal are squares
+            self.rows = min(self.rows, self.columns)
+        at_a_time = self.block if self.plan is None else self.plan.at_a_time
+        demand_memory(at_a_time, NUMBERS, f"A pair of inputs of {math.prod(shape)} positions", m=1)
+
+    def by_offsets(self, plan: offsets.Plan, x: Array, x2: Array) -> offsets.Work:
+        """The work for a pooled network."""
+        return offsets.Work(plan, self.program.needs, self.program.all_live, len(x), len(x2))
+
+    def images(self, x: Array) -> Images:
+        """The inputs as the network takes them."""
+        with np.errstate(all="ignore"):
+            images = prepare(self.program.needs, np.asarray(x))
+        return without_zeros(images) if self.program.all_live else images
 
     def side(self, x: Array) -> tuple[Side, Out]:
         """The inputs, and their kernels with themselves."""
         n, found = len(x), []
-        with np.errstate(all="ignore"):
-            images = prepare(self.program.needs, np.asarray(x))
-        images = without_zeros(images) if self.program.all_live else images
+        images = self.images(x)
         at_once = max(1, AT_ONCE // self.block)
         for start in range(0, n, at_once):
-            rows = np.arange(start, min(start + at_once, n))
-            values, notes = self._alone(np.resize(rows, min(at_once, n)), images)
+            some = np.arange(start, min(start + at_once, n))
+            values, notes = self._alone(np.resize(some, min(at_once, n)), images)
+            if start == 0:  # the rest is noted of all inputs, and twice while it is put together
+                of_one = sum(math.prod(note.shape[1:]) for note in notes)
+                demand_memory(n, 2, "What is kept of single inputs, such as attention,", m=of_one)
             found.append(
-                [[np.asarray(part)[: len(rows)] for part in parts] for parts in (values, notes)]
+                [[np.asarray(part)[: len(some)] for part in parts] for parts in (values, notes)]
             )
         values, notes = (
             tuple(np.concatenate(column) for column in zip(*parts, strict=True))
@@ -205,21 +247,43 @@ class _Work:
         )
         return Side(images, notes), values
 
-    def tiles(
-        self, one: Side, two: Side, one_half: bool = False
-    ) -> Iterator[tuple[int, int, list[np.ndarray]]]:
+    def tiles(self, one: Side, two: Side, one_half: bool = False) -> Iterator[Tile]:
         """The tiles of the matrix with their corners; of a symmetric one only those above the diagonal."""
-        n, m = (len(side.images.raw.length) for side in (one, two))
-        corners = [
+
+        def compute(corner: tuple[int, int]) -> Out:
+            first = from_here(one, corner[0], self.rows)
+            return self._tile(first, from_here(two, corner[1], self.columns))
+
+        corners = self._corners(one.count, two.count, one_half)
+        return self._shown(rows.one_by_one(compute, corners), len(corners))
+
+    def tiles_by_rows(self, x: Array, x2: Array, one_half: bool = False) -> Iterator[Tile]:
+        """The same by programs that take the raw inputs."""
+        one, two = np.asarray(x), np.asarray(x2)
+
+        def compute(corner: tuple[int, int]) -> Out:
+            first, second = (
+                rows.Inputs(from_here(side, start, size))
+                for side, start, size in zip(
+                    (one, two), corner, (self.rows, self.columns), strict=True
+                )
+            )
+            return rows.kernels(self.program, first, second)
+
+        corners = self._corners(len(one), len(two), one_half)
+        return self._shown(rows.side_by_side(compute, corners), len(corners))
+
+    def _corners(self, n: int, m: int, one_half: bool) -> list[tuple[int, int]]:
+        return [
             (i, j)
-            for i in range(0, n, self.size)
-            for j in range(i if one_half else 0, m, self.size)
-            if not (one_half and i == j and self.size == 1)  # the diagonal is known
+            for i in range(0, n, self.rows)
+            for j in range(i if one_half else 0, m, self.columns)
+            if not (one_half and i == j and self.columns == 1)  # the diagonal is known
         ]
-        wanted = False if self.by_numpy else None
-        with Bar(wanted, len(corners), "tile", "kernel") as bar:
-            for i, j in corners:
-                values = self._tile(_take(one, i, self.size, n), _take(two, j, self.size, m))
+
+    def _shown(self, found: Iterator[tuple[tuple[int, int], Out]], count: int) -> Iterator[Tile]:
+        with Bar(False if self.by_numpy else None, count, "tile", "kernel") as bar:
+            for (i, j), values in found:
                 yield i, j, [np.asarray(value) for value in values]
                 bar.update(1)
 
@@ -230,11 +294,11 @@ class _Work:
         needs, which = self.program.needs, self.program.which
         start = compiled(_start, needs, options=stages.OPTIONS)(one, two)
         end = stages.run(network_of(self.program).arch, start, needs)
-        shape = len(one.images.raw.length), len(two.images.raw.length)
-        return tuple(np.broadcast_to(made, shape) for made in stages.finish(end, needs, which))
+        made = stages.finish(end, needs, which)
+        return tuple(np.broadcast_to(one_kind, (one.count, two.count)) for one_kind in made)
 
-    def _alone(self, rows: np.ndarray, images: Images) -> tuple[Out, Notes]:
-        some = _some(images, rows)
+    def _alone(self, index: np.ndarray, images: Images) -> tuple[Out, Notes]:
+        some: Images = jax.tree.map(lambda part: part[index], images)
         if self.by_numpy or not self.program.needs.all_pairs:  # few numbers, for single inputs
             with np.errstate(all="ignore"):
                 kernels, notes = own(network_of(self.program), some)
@@ -243,27 +307,23 @@ class _Work:
         start = compiled(_start_alone, needs, options=stages.OPTIONS)(some)
         end = stages.run(network_of(self.program).arch, start, needs)
         made = stages.finish(end, needs, which)
-        return tuple(np.broadcast_to(one, rows.shape) for one in made), end.notes
-
-
-def _take(side: Side, start: int, size: int, count: int) -> Side:
-    """So many inputs from here on; the last one fills up."""
-    rows = np.minimum(np.arange(start, start + size), count - 1)
-    return Side(_some(side.images, rows), tuple(note[rows] for note in side.notes))
-
-
-def _some(images: Images, rows: np.ndarray) -> Images:
-    centred = images.centred and pixels.take(images.centred, rows)
-    return Images(pixels.take(images.raw, rows), centred)
+        return tuple(np.broadcast_to(one, index.shape) for one in made), end.notes
 
 
 def _start(needs: Needs, one: Side, two: Side) -> stages.Carried:
     """All pairs of inputs, before the first layer."""
-    record = Reading(one.notes, two.notes)
-    return stages.pack(_pairs_at_input(needs, one.images, two.images, record), record)
+    at = _positions(needs, one, two)
+    first, second = (_with_lengths(needs, side.images) for side in (one, two))
+    state = pairs_at_input(needs, first, second, at)
+    return stages.pack(state, Reading(one.notes, two.notes))
 
 
 def _start_alone(needs: Needs, images: Images) -> stages.Carried:
     """Every input with itself."""
     record = Noting()
-    return stages.pack(_same_at_input(needs, images, record), record)
+    return stages.pack(same_at_input(needs, _with_lengths(needs, images), record), record)
+
+
+def _with_lengths(needs: Needs, images: Images) -> Images:
+    """With squared lengths as the programs take them."""
+    return with_plain_lengths(images) if stages.has_plain_lengths(needs) else images

@@ -34,6 +34,7 @@ from lnkernel.errors import InputError, KernelOverflowError
 from lnkernel.evaluate.float64.expansion import expand, fixes_lengths, has_series
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import eager, images, tiled, traced
+from lnkernel.gram.by_length import dissect_for
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
@@ -169,7 +170,7 @@ class _OfPoints:
         if needs_terms and self._fixes_lengths and not self._of_positions:
             dissected = self._parts_for_all
         elif needs_terms:
-            dissected = dissect_numbers(expand(self.arch, *inputs))
+            dissected = dissect_for(self._parts, self.which, *inputs)
         return program_for(dissected, self.which, *inputs)
 
     @property

@@ -36,6 +36,7 @@ class Needs(NamedTuple):
     loop: bool  # over equal blocks
     positions: bool  # of images or sequences
     all_pairs: bool  # of positions; else equal ones will do
+    gentle: bool = False  # it makes little of a rounding error of the cosine, for the lengths that it is prepared for
 
 
 class Network(NamedTuple):

@@ -58,7 +58,7 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
         def side(number: int) -> Packed:
             known = habit.steps[number], habit.nothing[number]
             made = pairs.remember(by_numbers, points, number, program.all_live, *known)
-            return pack((rest, _in_blocks(None if made is None else made.record(), index)))
+            return pack((rest, made and _in_blocks(made.record(index.size), size)))
 
         made = side(sides[0])
         other = made if len(sides) == 1 or habit.alike else side(sides[1])
@@ -107,12 +107,10 @@ def _is_empty(result: Any) -> bool:
     return all(np.size(leaf) == 0 for leaf in jax.tree.leaves(result))
 
 
-def _in_blocks(record: Record | None, index: np.ndarray) -> Record | None:
-    if record is None:
-        return None
-    if not record.steps:
-        return replace(record, numbers=np.empty((len(index), 0, index.shape[1])))
-    return replace(record, numbers=record.numbers[:, index].swapaxes(0, 1))
+def _in_blocks(record: Record, size: int) -> Record:
+    numbers = record.numbers
+    blocks = numbers.reshape(len(numbers), numbers.shape[1] // size, size)
+    return replace(record, numbers=blocks.swapaxes(0, 1))
 
 
 def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:

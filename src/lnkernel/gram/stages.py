@@ -28,7 +28,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.positions import FIRST, SECOND, Positions, spread
 from lnkernel.calculus.rules import rule, summed
 from lnkernel.calculus.state import Kernels, State
-from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.arithmetic import Float64, PlainLengths
 from lnkernel.evaluate.float64.carried import Form, put_back, take_out
 from lnkernel.evaluate.float64.own import Record
 from lnkernel.gram.compiled import EMITTED_SOON, WHOLE_REGISTERS, compiled
@@ -101,7 +101,7 @@ def run(arch: Node, carried: Carried, settings: Needs, is_branch: bool = False) 
         if not _acts_on_positions(layer):
             layers.append(layer)
             continue
-        carried = _through(layers, carried, settings, not _mean_matters(parts[place:], is_branch))
+        carried = _through(layers, carried, settings, not mean_matters(parts[place:], is_branch))
         layers = []
         if isinstance(layer, Parallel):
             carried = _added_up(layer, carried, settings)
@@ -112,8 +112,13 @@ def run(arch: Node, carried: Carried, settings: Needs, is_branch: bool = False) 
             slides = tuple(window.over(_shape(carried), type(layer).__name__))
             carried = compiled(_framed, settings, slides, options=OPTIONS)(carried)
         behind = parts[place + 1 :]
-        carried = _through([layer], carried, settings, not _mean_matters(behind, is_branch))
+        carried = _through([layer], carried, settings, not mean_matters(behind, is_branch))
     return _through(layers, carried, settings, not is_branch)
+
+
+def has_plain_lengths(settings: Needs) -> bool:
+    """Whether squared lengths are ordinary numbers: where layers neither multiply their errors nor leave the range."""
+    return not (settings.range or settings.sharp_lengths)
 
 
 def finish(carried: Carried, settings: Needs, which: tuple[str, ...]) -> tuple[Array, ...]:
@@ -164,7 +169,7 @@ def _(layer: Parallel) -> bool:
     return any(map(_acts_on_positions, layer.branches))
 
 
-def _mean_matters(layers: list[Node], is_branch: bool) -> bool:
+def mean_matters(layers: list[Node], is_branch: bool) -> bool:
     """Whether what follows asks for the mean features before it: a norm does, if no weights come before it."""
     for layer in layers:
         facts = traits(layer)
@@ -214,7 +219,7 @@ def _stage(
 ) -> Carried:
     """Behind these layers. If what follows `forgets` the mean features, they are not computed."""
     state, record = unpack(carried)
-    state = rule(assemble(structure, varying), state, _float64(settings))
+    state = rule(assemble(structure, varying), state, float64_for(settings))
     if forgets:
         state = dataclasses.replace(state, centred=state.total, mean=None)
     return pack(state, record, as_one=as_one)
@@ -222,18 +227,18 @@ def _stage(
 
 def _sum(settings: Needs, ends: list[Carried]) -> Carried:
     states = [unpack(end)[0] for end in ends]
-    return pack(summed(_float64(settings), states), unpack(ends[-1])[1])
+    return pack(summed(float64_for(settings), states), unpack(ends[-1])[1])
 
 
 def _kernels(settings: Needs, which: tuple[str, ...], carried: Carried) -> tuple[Array, ...]:
-    found: Kernels = unpack(carried)[0].kernels(_float64(settings))
+    found: Kernels = unpack(carried)[0].kernels(float64_for(settings))
     return tuple(getattr(found, name) for name in which)
 
 
 def _framed(settings: Needs, slides: tuple[Slide, ...], carried: Carried) -> Carried:
     """The state of the images with what padding puts around them: positions of length 0, or those of the other end."""
     state, record = unpack(carried)
-    num = _float64(settings)
+    num = float64_for(settings)
     at = state.positions
     assert at is not None
     around = tuple((slide.low, slide.high) for slide in slides)
@@ -244,7 +249,8 @@ def _framed(settings: Needs, slides: tuple[Slide, ...], carried: Carried) -> Car
 
         def of(part: Any) -> Any:
             widths = _widths(at, around, side)
-            return jnp.pad(part, [(0, 0)] * (part.ndim - len(widths)) + widths, mode=mode)
+            before = part.ndim - len(widths) - at.behind
+            return jnp.pad(part, [(0, 0)] * before + widths + [(0, 0)] * at.behind, mode=mode)
 
         return jax.tree.map(of, spread(num, x, at.form(side)))
 
@@ -290,5 +296,8 @@ def _widths(
     return [*first, *second]
 
 
-def _float64(settings: Needs) -> Float64:
+def float64_for(settings: Needs) -> Float64:
+    """The arithmetic of these programs."""
+    if has_plain_lengths(settings):
+        return PlainLengths()
     return Float64(settings.range, False, False, settings.sharp_lengths, settings.delicate)

@@ -26,7 +26,7 @@ import numpy as np
 from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
-from lnkernel.gram.by_angle import by_angle
+from lnkernel.gram.by_angle import quickest
 from lnkernel.gram.compiled import compiled
 from lnkernel.gram.network import Needs
 from lnkernel.gram.packed import Packed, pack, unpack
@@ -49,7 +49,7 @@ class Tiling(NamedTuple):
 
 # Sizes are multiples of 4 (of 8 where that is the length of a vector register: what is left of a row is computed
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
-SMALL = Tiling(112, 20)
+SMALL = Tiling(112, 19)
 CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
@@ -74,8 +74,8 @@ THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    n, quick = len(x), by_angle(program)
-    size, batch = _tiling(x, quick is not program)
+    n, quick = len(x), quickest(program)
+    size, batch = _tiling(x, quick.structure is not program.structure)
     one = prepare(quick, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
@@ -108,8 +108,8 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
-    n, m, quick = len(x), len(x2), by_angle(program)
-    size, batch = _tiling(x, quick is not program)
+    n, m, quick = len(x), len(x2), quickest(program)
+    size, batch = _tiling(x, quick.structure is not program.structure)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
@@ -167,8 +167,11 @@ class Tiles:
             compiled(_batch, program.structure, program.needs, program.which, program.all_live),
             program.varying,
         )
-        self.sure = program.needs.delicate == NOTHING_DELICATE
         self.units, self.sides = (one.units, two.units), (one.sides[0], two.sides[1])
+        # what is known of an input may be NaN: where it is longer than all that the network is prepared for
+        self.sure = program.needs.delicate == NOTHING_DELICATE and all(
+            bool(np.isfinite(side.numbers).all()) for side in self.sides
+        )
         try:
             first = [self._start(some) for some in self.batches[:1]]
         except OutOfStepError:  # a layer from outside that branches on its numbers

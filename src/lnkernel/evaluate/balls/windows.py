@@ -76,10 +76,10 @@ def _(num: Balls, x: Any, groups: Groups, slides: list[Slide]) -> Any:
 
 
 @without_axes.register
-def _(num: Balls, x: Any, count: int) -> Any:
+def _(num: Balls, x: Any, count: int, behind: int) -> Any:
     def change(part: np.ndarray, _: Any) -> np.ndarray:
-        gone = min(count, part.ndim)
-        return part.reshape(part.shape[: part.ndim - gone])
+        stop = part.ndim - behind
+        return part.reshape(part.shape[: max(0, stop - count)] + part.shape[max(0, stop) :])
 
     return _each(x, change) if np.ndim(x) or isinstance(x, Truth) else x
 

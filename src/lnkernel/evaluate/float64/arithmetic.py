@@ -16,7 +16,14 @@ from lnkernel.evaluate.float64.elementary import divide
 from lnkernel.evaluate.float64.gaps import DELICATE
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
-from lnkernel.evaluate.float64.precise import Precise, as_precise, is_single, normalised, quotient
+from lnkernel.evaluate.float64.precise import (
+    Precise,
+    as_precise,
+    is_single,
+    normalised,
+    plain,
+    quotient,
+)
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 T = TypeVar("T")
@@ -139,6 +146,33 @@ class Float64:
 
     def as_number(self, truth: Any) -> Array:
         return self.xp.asarray(truth, np.float64)
+
+
+class PlainLengths(Float64):
+    """Float64 whose squared lengths have no more digits than its other numbers.
+
+    For images, whose lengths are sums over windows: there is one at each position, and twice the digits of all of them
+    would take longer than the pairs of few inputs.
+    """
+
+    def squared(self, x: Any) -> Any:
+        return x * x
+
+    def power(self, x: Any, degree: float) -> Any:
+        return plain(super().power(x, degree))
+
+    def cosines(self, leg_square: Any, other: Any) -> Cosines:
+        """An infinite leg is the limit; 0 and 0 count as (1, 0, 0)."""
+        total = leg_square + other * other
+        finite = (total > 0) & (total < self.xp.inf)
+        cosine = _sqrt(self.xp.where(finite, divide(leg_square, total), 1.0))
+        sine = _sqrt(self.xp.where(finite, divide(other * other, total), 0.0))
+        return Cosines(cosine, sine, total)
+
+    def softened(self, square: Any, eps: Any) -> Softened:
+        total = square + eps
+        finite = total < self.xp.inf
+        return Softened(_sqrt(self.xp.where(finite, divide(square, total), 1.0)), _sqrt(total))
 
 
 class EagerFloat64(Float64):

@@ -48,7 +48,7 @@ def _(num: Float64, x: Any, y: Any, at: Positions) -> Any:
 @constant_block.register
 def _(num: Float64, matrix: Any, at: Positions) -> Any:
     if not at.paired:
-        return np.diagonal(matrix).reshape(at.shape)
+        return np.diagonal(matrix).reshape(at.form(None))
     return matrix.reshape(at.form(None))
 
 

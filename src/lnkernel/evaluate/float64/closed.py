@@ -73,6 +73,14 @@ def _quick_arcsine_ratio(sine: Array, cosine: Array) -> Array:
     return inverse * arctangent_ratio(0.25 * (tangent * tangent))
 
 
+@elementary.both_over.register
+def _(num: Float64, x: Array, y: Array, by: Array) -> tuple[Array, Array]:
+    if num.quick:
+        inverse = num.divide(1.0, by)
+        return x * inverse, y * inverse
+    return num.divide(x, by), num.divide(y, by)
+
+
 @elementary.arcsine_ratio_gap.register
 def _(num: Float64, one: Array, other: Array, gap: Array, by_rule: Array, direct: Array) -> Array:
     """By the series where both are small, since the ratios agree in most digits there; by their difference where
@@ -215,12 +223,13 @@ def _of_equals(form: Form, cov: Covariance, num: Float64, own: OwnMoments) -> Du
 def _quickly(form: Form, cov: Covariance, num: Float64, own: tuple[Own, Own] | None) -> Dual:
     """The angles from their cosines; NaN where too few digits would be left of a small one."""
     pair = read(form, cov, num).pair
-    acute, of = cov.acute, Elementary(num)
-    near = pair._replace(
-        w=num.where(acute, pair.w, pair.z),
-        z=num.where(acute, pair.z, pair.w),
-        c=num.where(pair.w == pair.w, abs(pair.c), num.xp.nan),  # what was given up stays so
-    )
+    acute, of, near = cov.acute, Elementary(num), pair
+    if not form.by_cosine:
+        near = pair._replace(
+            w=num.where(acute, pair.w, pair.z),
+            z=num.where(acute, pair.z, pair.w),
+            c=num.where(pair.w == pair.w, abs(pair.c), num.xp.nan),  # what was given up stays so
+        )
     equal = [equal_pair(side) for side in (pair.first, pair.second)]
     scales = [form.scale(num, side) for side in (pair.first, pair.second)]
     roots = num.sqrt(scales[0]) * num.sqrt(scales[1])
@@ -232,7 +241,8 @@ def _quickly(form: Form, cov: Covariance, num: Float64, own: tuple[Own, Own] | N
     elif form.has_odd:
         ends = [scale * form.odd(of, end) for scale, end in zip(scales, equal, strict=True)]
         both = roots * form.odd(of, near)
-        both = num.where(acute, both, -both)
+        if not form.by_cosine:
+            both = num.where(acute, both, -both)
     if form.has_even:
         more = [scale * form.even(of, end) for scale, end in zip(scales, equal, strict=True)]
         ends = [x + y for x, y in zip(ends, more, strict=True)]

@@ -10,6 +10,7 @@ evaluated as four short chains.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -77,6 +78,17 @@ def total(terms: list[Array]) -> Array:
         pairs = [x + y for x, y in zip(terms[0::2], terms[1::2], strict=False)]
         terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
     return terms[0]
+
+
+def product_sum(pairs: list[tuple[Array, Array]]) -> Array:
+    """Sum of products, as a few short chains side by side: that is fastest."""
+    chains = 4 if len(pairs) > 8 else math.isqrt(len(pairs))
+    return total([_chain(pairs[k::chains]) for k in range(chains)])
+
+
+def _chain(pairs: list[tuple[Array, Array]]) -> Array:
+    products = [x * y for x, y in pairs]
+    return sum(products[1:], products[0])
 
 
 def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:

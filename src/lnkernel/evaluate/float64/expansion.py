@@ -42,7 +42,7 @@ from lnkernel.types import Array
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
 KNOWN = (1024, 4096)  # of which the largest choice leaves out half
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
-STEPS = 4  # lengths are rounded up to powers of 2^(1/4), so that few programs are compiled
+STEPS = 8  # lengths are rounded up to powers of 2^(1/8), so that few programs are compiled
 FEW_IMAGES = 8
 SHORT, COARSE = 2.0, 4  # vectors up to this length are followed with so many nodes fewer
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them

@@ -23,7 +23,7 @@ def delicate_angle(layers: int) -> float:
     return DELICATE if layers < DEEP else DELICATE_DEEP
 
 
-def with_gap(c: Array, least: float = DELICATE) -> tuple[Array, Array, Array]:
+def with_gap(c: Array, least: float) -> tuple[Array, Array, Array]:
     """(w, z, c); w and z are NaN where one of them is below `least`, so that too few of its digits would be left.
 
     Both are, so that no rule takes the angle for an obtuse one and goes on with the other.

@@ -8,7 +8,6 @@ the unit vectors, and tells which pairs it is not exact enough for.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from jax import Array
 
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.elementary import divide, total
+from lnkernel.evaluate.float64.elementary import divide, product_sum, total
 from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.namespace import constant
 from lnkernel.evaluate.float64.precise import Precise, as_precise, exponent_of, two_to
@@ -136,7 +135,7 @@ def quick(
             w = total([(x - y) * (x - y) for x, y in coordinates])
             z = total([(x + y) * (x + y) for x, y in coordinates])
         else:
-            half = 2 * _product_sum(coordinates)
+            half = 2 * product_sum(coordinates)
             w, z = 0.5 - half, 0.5 + half
     else:
         dimension = WRITTEN_OUT + 1
@@ -155,17 +154,6 @@ def quick(
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
     return _covariances_of_all(one, two, w, z, e, all_live), delicate
-
-
-def _product_sum(pairs: list[tuple[Array, Array]]) -> Array:
-    """Sum of products, as a few short chains side by side: that is fastest."""
-    chains = 4 if len(pairs) > 8 else math.isqrt(len(pairs))
-    return total([_chain(pairs[k::chains]) for k in range(chains)])
-
-
-def _chain(pairs: list[tuple[Array, Array]]) -> Array:
-    products = [x * y for x, y in pairs]
-    return sum(products[1:], products[0])
 
 
 def careful(one: Inputs, two: Inputs, centre: bool, all_live: bool) -> Covariance:

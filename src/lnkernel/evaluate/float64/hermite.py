@@ -68,7 +68,10 @@ def _(
         if quick is not None:
             return quick
     one, two = (features(layer, r, terms) for r in (r1, r2))
-    series, angles = _sum_quickly(one, two, cov) if num.quick else _sum_carefully(one, two, cov)
+    if num.quick:
+        series, angles = _sum_quickly(one, two, cov, num.delicate)
+    else:
+        series, angles = _sum_carefully(one, two, cov)
     alive = (cov.first.live, cov.second.live) if phi.vanishes else (True, True)
     first, second = (
         Length(side.size * side.size, live).masked(num, side.size * side.size)
@@ -128,8 +131,10 @@ class Angles(NamedTuple):
     centred: tuple[Array, Array, Array]
 
 
-def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:
-    """The angles from their cosines; NaN where too few digits would be left of a small one."""
+def _sum_quickly(
+    one: Features, two: Features, cov: Covariance, least: float
+) -> tuple[Series, Angles]:
+    """The angles from their cosines; NaN where too few digits would be left of a small one, below `least`."""
     c, shape = _pairs(one, two, cov.c)
     zero = namespace.of(c).zeros(shape)
 
@@ -148,7 +153,7 @@ def _sum_quickly(one: Features, two: Features, cov: Covariance) -> tuple[Series,
     start = Series(zero, zero, zero), zero + 1, zero
     (series, *_), _ = _scan(step, start, _blocks(one, two))
     centred = (series.cosine - one.unit[0] * two.unit[0]) / (one.rest * two.rest)
-    return series, Angles(*(with_gap(cosine) for cosine in (series.cosine, centred)))
+    return series, Angles(*(with_gap(cosine, least) for cosine in (series.cosine, centred)))
 
 
 def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:

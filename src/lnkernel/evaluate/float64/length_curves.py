@@ -23,7 +23,8 @@ class Curves(NamedTuple):
     def at(self, length: np.ndarray) -> np.ndarray:
         """Their values, (functions, ...); NaN for longer vectors."""
         place = np.where(length <= self.longest, 2 * (length / self.longest) - 1, np.nan)
-        rows = (chebvander(place.ravel(), len(self.coefficients) - 1) @ self.coefficients).T
+        polynomials = chebvander(place.ravel(), len(self.coefficients) - 1).T
+        rows = self.coefficients.T @ polynomials  # each function's values side by side in memory
         return rows.reshape(len(rows), *length.shape)
 
 

@@ -116,11 +116,13 @@ class Remembering(EagerFloat64):
         self.noted.append((name, result))
         return result
 
-    def record(self) -> Record:
-        count = max(self.shape)
-        numbers = np.empty((len(self.rows), count))
+    def record(self, count: int | None = None) -> Record:
+        """What was kept of so many points, of which the last one fills up."""
+        known = max(self.shape)
+        numbers = np.empty((len(self.rows), count or known))
         for row, values in zip(numbers, self.rows, strict=True):
-            row[:] = values
+            row[:known] = values
+            row[known:] = values[-1]
         return Record(numbers, tuple(self.steps))
 
 
@@ -166,4 +168,7 @@ for _name in OPERATIONS:
 
 
 def _shape(arguments: tuple[Any, ...]) -> tuple[int, ...]:
-    return np.broadcast_shapes(*(np.shape(leaf) for leaf in jax.tree.leaves(arguments)))
+    shapes = {np.shape(leaf) for leaf in jax.tree.leaves(arguments)} - {()}
+    if len(shapes) <= 1:  # mostly, and found sooner than by broadcasting
+        return shapes.pop() if shapes else ()
+    return np.broadcast_shapes(*shapes)

@@ -69,8 +69,12 @@ def _placed(pixels: Pixels, at: Positions, side: int, axis: int | None) -> Pixel
         if part is None:
             return part
         tail = part.shape[part.ndim - channels :]
+        xp = namespace.of(part)
+        if at.behind:  # the inputs come after their positions
+            made = xp.moveaxis(part, 0, part.ndim - channels - 1)
+            return made.reshape(*at.shape, *((-1, 1) if side == FIRST else (1, -1)), *tail)
         made = part.reshape(len(part), *at.form(side), *tail)
-        return made if axis is None else namespace.of(made).expand_dims(made, 1 - axis)
+        return made if axis is None else xp.expand_dims(made, 1 - axis)
 
     return Pixels(
         of(pixels.unit, 1),

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.elementary import total
+from lnkernel.evaluate.float64.elementary import product_sum
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
 from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
@@ -26,7 +26,7 @@ LARGEST = 600  # products; above, a loop over the Hermite polynomials is compile
 # more than so many the first kernels C_j, which have the highest ranks, become matrix products.
 IN_LOOP = 120
 # What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
-NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-52, 2.0**-45
+NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-51, 2.0**-48
 ROUNDING = 2.0**-52  # of a kernel, relatively
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
@@ -46,13 +46,16 @@ class Table(NamedTuple):
     given: int  # how many
     ranks: tuple[tuple[int, ...], tuple[int, ...]]
 
-    def at(self, length: np.ndarray) -> tuple[list[np.ndarray], Factors]:
-        """NaN for vectors that are too long."""
-        numbers = iter(self.curves.at(length))
-        given = [next(numbers) for _ in range(self.given)]
+    def at(self, length: np.ndarray, unit: bool = False) -> tuple[list[np.ndarray], Factors]:
+        """NaN for vectors that are too long. With `unit`, factors of unit vectors: the polynomials that they come
+        from round, for all pairs of an input alike."""
+        numbers = self.curves.at(length)
+        if unit:
+            numbers[self.given :] /= np.sqrt(np.square(numbers[self.given :]).sum(axis=0))
+        rows = iter(numbers)
+        given = [next(rows) for _ in range(self.given)]
         even, odd = (
-            tuple(tuple(next(numbers) for _ in range(rank)) for rank in ranks)
-            for ranks in self.ranks
+            tuple(tuple(next(rows) for _ in range(rank)) for rank in ranks) for ranks in self.ranks
         )
         return given, Factors(even, odd)
 
@@ -100,6 +103,8 @@ def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
 
 def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, Any]:
     """The series at the cosine c, with y = 2c² - 1, and its derivative in c."""
+    if not np.size(c):  # single inputs, without pairs: see `per_input`
+        return c, c
     (even, even_slope), (odd, odd_slope) = (
         _clenshaw(_products(first, second), y) for first, second in zip(one, two, strict=True)
     )
@@ -116,7 +121,7 @@ def _products(one: Orders, two: Orders) -> list[Any]:
             found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
             excess -= len(first)
         else:
-            found.append(total([x * y for x, y in zip(first, second, strict=True)]))
+            found.append(product_sum(list(zip(first, second, strict=True))))
     return found
 
 

@@ -20,7 +20,6 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
-from lnkernel.evaluate.float64.elementary import total
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import features
@@ -67,21 +66,13 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
     found = _tables(layer, terms, longest)
     if found is None:
         return None
-    (size, share, rest), factors = found[0].at(r)
-    factors = _normalise(factors)
+    (size, share, rest), factors = found[0].at(r, unit=True)
     size = size * r if _vanishes(layer) else size
     lengths, place = np.unique(r, return_inverse=True)
     if len(lengths) <= FEW:  # as behind a norm: an error of the size would be that of all pairs
         exact = np.array([features(layer, length, terms).size for length in lengths])
         size = exact[place].reshape(r.shape)
     return Image(size, share, rest if _vanishes(layer) else rest * r, factors)
-
-
-def _normalise(factors: Factors) -> Factors:
-    """Those of unit vectors: the polynomials that they come from round, for all pairs of an input alike."""
-    squares = [f * f for orders in factors for order in orders for f in order]
-    norm = np.sqrt(total(squares))
-    return Factors(*(tuple(tuple(f / norm for f in order) for order in o) for o in factors))
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
@@ -136,12 +127,12 @@ def dual_by_products(
         total=Covariance(
             first,
             second,
-            *with_gap(one.share * two.share + rests * cosine),
+            *with_gap(one.share * two.share + rests * cosine, num.delicate),
             apart(*sizes),
         ),
         mean=Mean(*shares, apart(*means), Both(one.rest, two.rest)),
         slope=slope,
         euler=euler,
         derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
-        centred=Covariance(left1, left2, *with_gap(cosine), apart(*rest)),
+        centred=Covariance(left1, left2, *with_gap(cosine, num.delicate), apart(*rest)),
     )

@@ -17,7 +17,7 @@ from jax import Array
 from lnkernel.calculus import homogeneous
 from lnkernel.calculus.homogeneous import Tails, integer_moment
 from lnkernel.evaluate.float64 import namespace, tables
-from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.arithmetic import Float64, PlainLengths
 from lnkernel.evaluate.float64.branched import evaluate_branched, safe_log
 from lnkernel.evaluate.float64.elementary import computed_once, half_root, polynomial
 from lnkernel.evaluate.float64.namespace import differentiable_in
@@ -92,6 +92,11 @@ def _(num: Float64, degree: float, m: Array) -> Tails:
     if num.quick:
         return tails(degree, m)
     return Tails(*map(computed_once, tails(degree, computed_once(m))))
+
+
+@homogeneous.tails.register
+def _(num: PlainLengths, degree: float, m: Array) -> Tails:
+    return tails(degree, m)
 
 
 @lru_cache(maxsize=1024)

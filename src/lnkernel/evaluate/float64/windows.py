@@ -15,6 +15,7 @@ from jax import lax
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.positions import (
     Groups,
+    kept,
     of_one_side,
     spread,
     window_places,
@@ -22,7 +23,8 @@ from lnkernel.calculus.positions import (
     without_axes,
 )
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.arithmetic import Float64, PlainLengths
+from lnkernel.evaluate.float64.elementary import computed_once
 from lnkernel.evaluate.float64.precise import Precise
 from lnkernel.types import Array
 
@@ -40,7 +42,13 @@ def _(num: Float64, x: Any, form: tuple[int, ...]) -> Any:
 @window_sum.register
 def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Any:
     x = _in_few_steps(x)
-    for axes, slide in reversed(list(zip(groups, slides, strict=True))):
+    for axes, slide in zip(groups, slides, strict=True):
+        x = _padded(x, axes, slide)
+    x = _in_memory(x)
+    order = list(zip(groups, slides, strict=True))
+    if not _comes_first(x, groups):  # axes that lie together in memory
+        order.reverse()
+    for axes, slide in order:
         whole = _is_whole(x, axes, slide)
         x = _sum_of_all(x, axes) if whole else reduce(add, _places(x, axes, slide))
     return x
@@ -50,10 +58,16 @@ def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Any:
 def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Iterator[Any]:
     for axes, slide in zip(groups, slides, strict=True):
         x = _padded(x, axes, slide)
+    x = _in_memory(x)
     for places in product(*(range(slide.size) for slide in slides)):
         yield reduce(
             lambda made, step: _cut(made, *step), zip(groups, slides, places, strict=True), x
         )
+
+
+@kept.register
+def _(num: PlainLengths, x: Any) -> Any:
+    return computed_once(x)
 
 
 @of_one_side.register
@@ -68,10 +82,11 @@ def _(num: Float64, x: Any, others: tuple[int, ...]) -> Any:
 
 
 @without_axes.register
-def _(num: Float64, x: Any, count: int) -> Any:
+def _(num: Float64, x: Any, count: int, behind: int) -> Any:
     def of(part: Any) -> Any:
-        gone = min(count, np.ndim(part))
-        return part if not gone else part.reshape(part.shape[: np.ndim(part) - gone])
+        stop = np.ndim(part) - behind
+        gone = min(count, stop)
+        return part if gone <= 0 else part.reshape(part.shape[: stop - gone] + part.shape[stop:])
 
     return jax.tree.map(of, x)
 
@@ -87,12 +102,7 @@ def _in_few_steps(x: Any) -> Any:
 def _is_whole(x: Any, axes: tuple[int, ...], slide: Slide) -> bool:
     """Whether the window holds all positions, of plain numbers."""
     plain = len(jax.tree.leaves(x)) == 1
-    return (
-        plain
-        and slide.steps == 1
-        and not (slide.low or slide.high)
-        and x.shape[axes[0]] == slide.size
-    )
+    return plain and slide.steps == 1 and x.shape[axes[0]] == slide.size
 
 
 def _sum_of_all(x: Array, axes: tuple[int, ...]) -> Array:
@@ -101,15 +111,29 @@ def _sum_of_all(x: Array, axes: tuple[int, ...]) -> Array:
         if xp is np:
             return x.sum(axis=axes[0], keepdims=True)
         # as a product: XLA's own sums take one number at a time, with all that makes it
-        total = xp.tensordot(x, xp.ones(x.shape[axes[0]], x.dtype), (axes[0], 0))
-        return xp.expand_dims(total, axes[0] % x.ndim)
+        axis, ones = axes[0] % x.ndim, xp.ones(x.shape[axes[0]], x.dtype)
+        if axis == 0:
+            return (ones @ x.reshape(len(x), -1)).reshape(1, *x.shape[1:])
+        return xp.expand_dims(xp.tensordot(x, ones, (axis, 0)), axis)
     total = xp.diagonal(x, axis1=axes[0], axis2=axes[1]).sum(axis=-1)
     return xp.expand_dims(total, tuple(axis % x.ndim for axis in axes))
 
 
 def _places(x: Any, axes: tuple[int, ...], slide: Slide) -> Iterator[Any]:
-    padded = _padded(x, axes, slide)
-    return (_cut(padded, axes, slide, place) for place in range(slide.size))
+    return (_cut(x, axes, slide, place) for place in range(slide.size))
+
+
+def _comes_first(x: Any, groups: Groups) -> bool:
+    """Whether the first axes of the arrays are those of a window, with others behind them."""
+    return all(-groups[0][0] == np.ndim(part) > len(groups) for part in jax.tree.leaves(x))
+
+
+def _in_memory(x: Any) -> Any:
+    """x, computed before a window reads it. XLA would compute what makes x anew for each place of the window, behind
+    the next window for 81 places, and ask for each number whether it lies in the padding."""
+    return jax.tree.map(
+        lambda part: lax.optimization_barrier(part) if isinstance(part, jax.Array) else part, x
+    )
 
 
 def _padded(x: Any, axes: tuple[int, ...], slide: Slide) -> Any:
