@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +18,14 @@ from jax.typing import DTypeLike
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.arch.text import Architecture
+from lnkernel.arch.facts import acts_on_positions
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check import as_inputs, as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of
 from lnkernel.finite.training.blocks import rows_at_a_time
-from lnkernel.finite.training.data import as_ensemble_data, is_of_each
+from lnkernel.finite.training.data import as_ensemble_data, as_training_data, is_of_each
 from lnkernel.finite.training.placement import placement
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
@@ -51,7 +53,7 @@ class Ensemble:
     losses: Float[np.ndarray, "seeds steps"]  # before each step, as the step saw it
     _learner: Learner
     _state: TrainingState
-    _dimension: int
+    _dimension: int | tuple[int, ...]  # of images and sequences the shape of one
     _one_output: bool
 
     def __repr__(self) -> str:
@@ -61,14 +63,21 @@ class Ensemble:
     def __call__(self, x: EnsembleInputs) -> Float[Array, "seeds m k"]:
         """The outputs of all networks at the points x (m, d): (seeds, m, k), in their precision.
 
-        x (seeds, m, d) are points for each network of its own.
+        x (seeds, m, d) are points for each network of its own. Of networks on images x is (m, ...).
         """
         dtype = self.losses.dtype
         inputs = convert("x", self._points(x), dtype)
+        own = isinstance(self._dimension, int) and inputs.ndim == 3
+        points, rows = inputs.shape[own], _rows(ROWS, self._dimension)
         with jax.enable_x64(dtype == np.float64):
             parts = [
-                predict(self._learner, self._state, inputs[..., start : start + ROWS, :])
-                for start in range(0, inputs.shape[-2], ROWS)
+                predict(
+                    self._learner,
+                    self._state,
+                    inputs[:, start : start + rows] if own else inputs[start : start + rows],
+                    own,
+                )
+                for start in range(0, points, rows)
             ]
             outputs = jnp.concatenate(parts, axis=1)
         return as_own_numpy(outputs)
@@ -101,7 +110,7 @@ class Ensemble:
             return [nnx.merge(self._learner.graph, s.params, s.rest) for s in states]
 
     def _points(self, x: Any) -> np.ndarray:
-        if not is_of_each(x):
+        if isinstance(self._dimension, tuple) or not is_of_each(x):
             return as_inputs(x, self._dimension)
         if len(x) != len(self.seeds):
             raise InputError(
@@ -142,7 +151,8 @@ def train_ensemble(
 
     Args:
         arch: the network.
-        X: inputs, (n, d); or (seeds, n, d), where each network has data of its own.
+        X: inputs, (n, d); or (seeds, n, d), where each network has data of its own. Images and sequences, (n, ...),
+            are the same for all.
         y: targets, (n,) or, for k outputs, (n, k); or those for each, (seeds, n) or (seeds, n, k).
         seeds: how many networks, with the seeds 0, 1, ...; or a list of seeds.
         optimizer: any optimizer of optax; by default `optax.adam(1e-3)`.
@@ -169,20 +179,32 @@ def train_ensemble(
     known, precision = as_seeds(seeds, 1), precision_of(dtype)
     place = placement(sharding, len(known))
     with jax.enable_x64(precision == np.float64):
-        data = as_ensemble_data(X, y, len(known), precision)
+        described = as_architecture(arch)
+        of_positions = acts_on_positions(described)
+        data = (
+            as_training_data(X, y, precision)
+            if of_positions
+            else as_ensemble_data(X, y, len(known), precision)
+        )
         settings = settings_of(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
-        d = data.x.shape[-1]
+        d = data.x.shape[1:] if of_positions else data.x.shape[-1]
         graph, params, rest = stack(
             [
                 network(
-                    arch, d, width, rngs=seed, parameterization=parameterization, dtype=precision
+                    described,
+                    d,
+                    width,
+                    rngs=seed,
+                    parameterization=parameterization,
+                    dtype=precision,
                 )
                 for seed in known
             ]
         )
-        rows = rows_at_a_time(len(known))
+        together = rows_at_a_time(len(known))
+        rows = None if together is None else _rows(together, d)
         with prepare_run(
             graph,
             nnx.Param,
@@ -206,6 +228,11 @@ def train_ensemble(
             except KeyboardInterrupt:
                 partly = result(np.full(len(known), np.nan))
                 raise TrainingInterrupted(partly, run.done) from None
+
+
+def _rows(rows: int, dimension: int | tuple[int, ...]) -> int:
+    """So many rows at a time; of images as many positions."""
+    return rows if isinstance(dimension, int) else max(rows // math.prod(dimension[:-1]), 1)
 
 
 def stack(networks: list[Any]) -> tuple[Any, Any, Any]:

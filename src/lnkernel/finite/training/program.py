@@ -207,11 +207,11 @@ def losses_on_all(learner: Learner, state: TrainingState, x: Array, y: Array) ->
     return jax.vmap(whole, (0, learner.data_axis, learner.data_axis))(state, x, y)
 
 
-@partial(jax.jit, static_argnames="learner")
-def predict(learner: Learner, state: TrainingState, x: Array) -> Array:
-    """The outputs of each network, at x (n, d) or each at its own (networks, n, d): (networks, n, k)."""
+@partial(jax.jit, static_argnames=("learner", "own"))
+def predict(learner: Learner, state: TrainingState, x: Array, own: bool) -> Array:
+    """The outputs of each network, at x (n, ...) or each at its `own` (networks, n, d): (networks, n, k)."""
 
     def one(network: TrainingState, x: Array) -> Array:
         return learner.outputs(network.params, network.rest, x)[0]
 
-    return jax.vmap(one, (0, 0 if x.ndim == 3 else None))(state, x)
+    return jax.vmap(one, (0, 0 if own else None))(state, x)
