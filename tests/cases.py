@@ -32,6 +32,9 @@ from lnkernel import (
     residual,
     serial,
 )
+from lnkernel.gram import eager
+from lnkernel.gram import pairs as pairs_of_points
+from lnkernel.gram.program import dissect_numbers, program_for
 
 Vector = NDArray[np.float64]
 Norm = LayerNorm | RMSNorm
@@ -427,11 +430,20 @@ def some_slow(names: Iterable[str], slow: set[str]) -> list[Any]:
 
 
 def uncompiled(arch: Node, x: Any) -> lnk.Kernels:
-    """Both Gram matrices of x, evaluated operation by operation.
+    """Both Gram matrices of x by NumPy, every pair with all care: nothing is compiled, and nothing is kept.
 
-    Small networks take a tenth of the time that it takes to compile them; and rules that a
-    test has replaced are really run.
+    So rules that a test has replaced are really run.
     """
+    points = np.asarray(x, float)
+    program = program_for(dissect_numbers(arch), lnk.Kernels._fields, points)
+    prepared = pairs_of_points.prepare(program.needs, points)
+    rows, columns = (index.ravel() for index in np.indices((len(points),) * 2))
+    found = eager.carefully(program, prepared, prepared, rows, columns)
+    return lnk.Kernels(*(values.reshape(len(points), -1) for values in found))
+
+
+def by_operations(arch: Node, x: Any) -> lnk.Kernels:
+    """The same by JAX, operation by operation: a program that is not compiled as a whole."""
     points = np.asarray(x, float)[None]
     with jax.enable_x64(True), jax.disable_jit():
         grams = jax.vmap(lnk.kernels(arch))(points, points)

@@ -47,6 +47,14 @@ def test_a_row_beyond_its_aim(
     assert capsys.readouterr().out.count("BEYOND") == beyond
 
 
+def test_some_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, 0.1)
+    path = tmp_path / "rows.json"
+    arguments = ["--quick", "--only", "GELU", "--processes", "1", "--json", str(path)]
+    assert first.main(arguments) == 0
+    assert list(json.loads(path.read_text())["checks"]) == ["GELU, 100: within 0.2 s"]
+
+
 def test_a_fresh_process() -> None:
     lines = first.Line("one", "points(3)", 5.0), first.Line("two", "points(4)", beyond=True)
     *imports, one, two = first.run(first.Process(lines, "setup = 1"))

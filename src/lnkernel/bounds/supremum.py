@@ -231,7 +231,7 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
 
 
 def _of_images(arch: Node, certify: bool) -> SupDiagonal:
-    """By the dense network with the same layers."""
+    """The supremum of a network on images: that of the dense network with the same layers."""
     dense = dense_counterpart(check_network(arch))
     demand_monotone(dense.arch)
     found = sup_diagonal(dense.arch, certify)

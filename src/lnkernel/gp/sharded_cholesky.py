@@ -143,7 +143,7 @@ def strips_times(strips: Iterable[jax.Array], layout: StripLayout, b: np.ndarray
 
 
 def sum_of_squares(strips: Iterable[jax.Array]) -> float:
-    """Of all that stands below the diagonal."""
+    """The sum over all that stands below the diagonal."""
     with jax.enable_x64(True):
         return sum(float(_square(strip)) for strip in strips)
 

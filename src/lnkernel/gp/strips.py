@@ -68,7 +68,7 @@ class StripLayout:
         return NamedSharding(self.mesh, PartitionSpec())
 
     def bytes_of_strips(self) -> int:
-        """Of one device's part of all strips."""
+        """The memory of one device's part of all strips."""
         return 8 * self.block * self.height * self.groups * (self.groups + 1) // 2
 
     def bytes_of_device(self) -> int:

@@ -86,7 +86,7 @@ def _run(
 
 
 def _prepare(needs: Needs, behind_bias: bool, x: Array) -> pairs.Points:
-    """Of each point what `pairs.diagonal` reads."""
+    """What `pairs.diagonal` reads of each point."""
     points = pairs.prepare(needs, off_zero(x) if behind_bias else x)
 
     def without_vectors(inputs: Any) -> Any:

@@ -73,7 +73,7 @@ class Spectrum:
         return (self._trace() / self._norm()) ** 2
 
     def alignment(self, y: Targets) -> float:
-        r"""$y^T K y/|y|^2$ (Ortiz-Jiménez et al. 2021): λ_i at the eigenvector i. By a product with K."""
+        r"""$y^T K y/|y|^2$ (Ortiz-Jiménez et al. 2021): λ_i at the eigenvector i. It takes one product with K."""
         rows = self._rows(y)
         return float(rows @ self._times(rows) / (rows @ rows))
 

@@ -239,7 +239,7 @@ def _sum_at_once(
 
 
 def _above(part: np.ndarray, dimensions: int) -> np.ndarray:
-    """With so many axes behind the first one."""
+    """The array with so many axes behind its first one."""
     missing = dimensions + 1 - part.ndim
     return part.reshape(len(part), *[1] * missing, *part.shape[1:])
 

@@ -52,7 +52,7 @@ class Features(NamedTuple):
 
 
 def features(layer: Smooth, length: Array, terms: int) -> Features:
-    """For an even number of terms."""
+    """The features of these lengths; the number of terms must be even."""
     x, weights = nodes_and_weights(terms + 2)
     phi, xp = function_of(layer), namespace.of(length)
     values = phi.rest(length[..., None] * x)

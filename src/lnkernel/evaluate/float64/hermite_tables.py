@@ -45,7 +45,7 @@ class Bases(NamedTuple):
 
 @lru_cache(maxsize=64)
 def bases(terms: int, parity: int, degree: int) -> Bases:
-    """In Chebyshev polynomials of y = 2x - 1."""
+    """The bases as Chebyshev polynomials of y = 2x - 1."""
     powers = _powers(terms // 2, degree)
     before = np.roll(powers, 1, axis=1)  # x^(k-1)
     before[:, 0] = 0
