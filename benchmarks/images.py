@@ -1,8 +1,9 @@
 """Speed and memory of kernels of images, beside neural-tangents in the same run.
 
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
-0.6.5 at least 1.5 times the processor time where all positions are pooled, twice with a LayerNorm over the channels
-behind every convolution, and no less where nothing is pooled. The memory of a pair is shown beside its, and is more.
+0.6.5 at least three times the processor time where all positions are pooled, with and without a LayerNorm over the
+channels behind every convolution; where nothing is pooled twice, and three times with the LayerNorm. A pooled pair takes
+no more memory.
 
     python -m benchmarks.images [--json out/images.json]
 
@@ -49,10 +50,10 @@ class Case:
 
 
 CASES = (
-    Case("pooled", norm=False, pool=True, images=4, at_least=1.5),
-    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=2.0),
-    Case("not pooled", norm=False, pool=False, images=32, at_least=1.0),
-    Case("not pooled, LayerNorm", norm=True, pool=False, images=32, at_least=1.0),
+    Case("pooled", norm=False, pool=True, images=4, at_least=3.0),
+    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=3.0),
+    Case("not pooled", norm=False, pool=False, images=32, at_least=2.0),
+    Case("not pooled, LayerNorm", norm=True, pool=False, images=32, at_least=3.0),
 )
 
 
@@ -155,7 +156,7 @@ def main(arguments: list[str] | None = None) -> int:
                 f"memory of a pair, {case.name}: {ours / 1e6:.0f} MB, of neural-tangents {theirs / 1e6:.0f} MB"
             )
             report["memory"].append({"case": case.name, "ours": ours, "peer": theirs})
-            checks[f"{case.name}: at most a third of the memory"] = ours <= theirs / 3
+            checks[f"{case.name}: no more memory"] = ours <= theirs
     return conclude(checks, options.json, **report)
 
 
