@@ -45,6 +45,12 @@ def test_one_function_in_both_parametrisations(name: str) -> None:
     np.testing.assert_allclose(made[0], made[1], rtol=2e-4, atol=1e-5)  # float32
 
 
+def test_a_pooling_has_derivatives_inside_a_program() -> None:
+    pool = lnk.finite.network(lnk.serial(lnk.AvgPool((2, 2)), lnk.Flatten()), (4, 4, 3), rngs=0)
+    slope = jax.jit(jax.grad(lambda x: pool(x).sum()))(X.astype(np.float32))
+    np.testing.assert_allclose(slope, np.full(X.shape, 0.25))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_wide_twins_have_the_kernel(name: str) -> None:

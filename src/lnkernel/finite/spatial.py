@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax import Array, lax
 from jax.typing import DTypeLike
@@ -80,7 +81,9 @@ class Pool(nnx.Module):
     ) -> Float[Array, "n *places features"]:
         dims, steps = (1, *self.layer.window, 1), (1, *self.layer.slides.strides, 1)
         x, around = _surrounded(x, self.around, self.layer.padding)
-        zero = jnp.zeros((), x.dtype)
+        zero = np.zeros(
+            (), x.dtype
+        )  # of NumPy: JAX differentiates a sum only if it knows that it begins with 0
         every = ((0, 0), *around, (0, 0))
         return self.factor * lax.reduce_window(x, zero, lax.add, dims, steps, every)
 
