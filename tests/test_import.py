@@ -38,18 +38,24 @@ print(json.dumps({{
 """
 
 
+QUICK = 0.3  # seconds
+
+
 @pytest.fixture(scope="module")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What fresh processes say; without the variables that would set JAX up otherwise.
 
     Our modules are bytecode, as pip leaves them: the first process writes it, and those that count
     read it. Where Python may not write bytecode, every import would compile all of the sources.
+    There are as many as it takes for one to be quick, four at most.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     clean.pop("PYTHONDONTWRITEBYTECODE", None)
     clean["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("bytecode"))
     command = [sys.executable, "-c", PROBE]
-    found = [json.loads(subprocess.check_output(command, env=clean)) for _ in range(5)]
+    found: list[dict[str, Any]] = []
+    while len(found) < 5 and not any(probe["seconds"] <= QUICK for probe in found[1:]):
+        found.append(json.loads(subprocess.check_output(command, env=clean)))
     return found[1:]
 
 
@@ -59,7 +65,7 @@ def test_loads_nothing_heavy(probes: list[dict[str, Any]]) -> None:
 
 def test_is_quick(probes: list[dict[str, Any]]) -> None:
     """By the time of the processor, because the machine has other work to do."""
-    assert min(probe["seconds"] for probe in probes) <= 0.3
+    assert min(probe["seconds"] for probe in probes) <= QUICK
 
 
 def test_changes_no_setting_of_jax(probes: list[dict[str, Any]]) -> None:

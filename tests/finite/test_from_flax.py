@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import cases
@@ -55,42 +56,56 @@ def test_twins_in_standard_parametrisation() -> None:
 
 
 D, R = Dense(16), Dense(1)
-READ: list[tuple[Any, Node]] = [
-    (between(nnx.relu), serial(D, Relu(), R)),
-    (between(jax.nn.relu), serial(D, Relu(), R)),
-    (between(jnp.abs), serial(D, Abs(), R)),
-    (between(abs), serial(D, Abs(), R)),
-    (between(jnp.square), serial(D, Homogeneous(2, 1.0, 1.0), R)),
-    (between(nnx.identity), serial(D, Identity(), R)),
-    (between(nnx.leaky_relu), serial(D, LeakyRelu(0.01), R)),
-    (between(functools.partial(nnx.leaky_relu, negative_slope=0.2)), serial(D, LeakyRelu(0.2), R)),
-    (between(nnx.LayerNorm(16, rngs=RNGS)), serial(D, LayerNorm(1e-6, scale=True, bias=True), R)),
+# modules are made by the tests: they take seconds, and every worker collects all tests
+READ: list[tuple[Callable[[], Any], Node]] = [
+    (lambda: between(nnx.relu), serial(D, Relu(), R)),
+    (lambda: between(jax.nn.relu), serial(D, Relu(), R)),
+    (lambda: between(jnp.abs), serial(D, Abs(), R)),
+    (lambda: between(abs), serial(D, Abs(), R)),
+    (lambda: between(jnp.square), serial(D, Homogeneous(2, 1.0, 1.0), R)),
+    (lambda: between(nnx.identity), serial(D, Identity(), R)),
+    (lambda: between(nnx.leaky_relu), serial(D, LeakyRelu(0.01), R)),
     (
-        between(nnx.LayerNorm(16, use_scale=False, rngs=RNGS)),
+        lambda: between(functools.partial(nnx.leaky_relu, negative_slope=0.2)),
+        serial(D, LeakyRelu(0.2), R),
+    ),
+    (
+        lambda: between(nnx.LayerNorm(16, rngs=RNGS)),
+        serial(D, LayerNorm(1e-6, scale=True, bias=True), R),
+    ),
+    (
+        lambda: between(nnx.LayerNorm(16, use_scale=False, rngs=RNGS)),
         serial(D, LayerNorm(1e-6, bias=True), R),
     ),
-    (between(nnx.RMSNorm(16, epsilon=0.1, rngs=RNGS)), serial(D, RMSNorm(0.1, scale=True), R)),
     (
-        between(nnx.GroupNorm(16, 4, epsilon=0.0, use_bias=False, rngs=RNGS)),
+        lambda: between(nnx.RMSNorm(16, epsilon=0.1, rngs=RNGS)),
+        serial(D, RMSNorm(0.1, scale=True), R),
+    ),
+    (
+        lambda: between(nnx.GroupNorm(16, 4, epsilon=0.0, use_bias=False, rngs=RNGS)),
         serial(D, GroupNorm(4, scale=True), R),
     ),
     (
-        between(nnx.GroupNorm(16, 1, rngs=RNGS)),
+        lambda: between(nnx.GroupNorm(16, 1, rngs=RNGS)),
         serial(D, LayerNorm(1e-6, scale=True, bias=True), R),
     ),
-    (between(nnx.Sequential(nnx.relu, nnx.Sequential(linear(16, 16)))), serial(D, Relu(), D, R)),
-    (linear(3, 1), serial(R)),
+    (
+        lambda: between(nnx.Sequential(nnx.relu, nnx.Sequential(linear(16, 16)))),
+        serial(D, Relu(), D, R),
+    ),
+    (lambda: linear(3, 1), serial(R)),
 ]
 
 
-@pytest.mark.parametrize(("module", "arch"), READ)
-def test_hand_written_networks_are_read(module: Any, arch: Node) -> None:
-    assert from_flax(module) == arch
+@pytest.mark.parametrize(("make", "arch"), READ)
+def test_hand_written_networks_are_read(make: Callable[[], Any], arch: Node) -> None:
+    assert from_flax(make()) == arch
 
 
-@pytest.mark.parametrize(("module", "arch"), READ[:-1])
-def test_what_is_read_computes_the_same(module: Any, arch: Node) -> None:
+@pytest.mark.parametrize(("make", "arch"), READ[:-1])
+def test_what_is_read_computes_the_same(make: Callable[[], Any], arch: Node) -> None:
     """The architecture's twin with the module's parameters."""
+    module = make()
     twin = network(arch, 3, rngs=1, parameterization="standard")
     numbers = [leaf for leaf in jax.tree.leaves(nnx.state(module)) if leaf.ndim == 2]
     kernels = [part for _, part in nnx.iter_modules(twin) if isinstance(part, nnx.Linear)]
@@ -134,37 +149,54 @@ class Mine(nnx.Linear):
     """It may compute anything."""
 
 
-SHARED = linear(16, 16)
-REFUSED: list[tuple[Any, str]] = [
-    (between(nnx.celu), "celu at layer 1: this function is none of those that are known"),
-    (between(nnx.soft_sign), "soft_sign at layer 1"),
-    (between(lambda u: 2 * u), "<lambda> at layer 1: .* it multiplies the data"),
-    (between(functools.partial(nnx.celu, alpha=2.0)), "celu.* at layer 1"),
-    (between(nnx.Dropout(0.1, rngs=RNGS)), "Dropout at layer 1: it is random"),
-    (between(nnx.BatchNorm(16, rngs=RNGS)), "BatchNorm at layer 1: .* over a batch"),
-    (between(nnx.PReLU()), "PReLU at layer 1: its slope is trained"),
+def shared_twice() -> nnx.Sequential:
+    shared = linear(16, 16)
+    return between(shared, nnx.relu, shared)
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: between(nnx.celu), "celu at layer 1: this function is none of those that are known"),
+    (lambda: between(nnx.soft_sign), "soft_sign at layer 1"),
+    (lambda: between(lambda u: 2 * u), "<lambda> at layer 1: .* it multiplies the data"),
+    (lambda: between(functools.partial(nnx.celu, alpha=2.0)), "celu.* at layer 1"),
+    (lambda: between(nnx.Dropout(0.1, rngs=RNGS)), "Dropout at layer 1: it is random"),
+    (lambda: between(nnx.BatchNorm(16, rngs=RNGS)), "BatchNorm at layer 1: .* over a batch"),
+    (lambda: between(nnx.PReLU()), "PReLU at layer 1: its slope is trained"),
     (
-        between(nnx.Conv(16, 16, (3,), rngs=RNGS)),
+        lambda: between(nnx.Conv(16, 16, (3,), rngs=RNGS)),
         "Dense at layer 2: the network ends here with an output",
     ),
-    (between(Mine(16, 16, rngs=RNGS)), "Mine at layer 1: .* subclass"),
-    (between(nnx.Sequential(nnx.relu, linear(16, 16), nnx.celu)), "celu at layer 1, layer 2"),
-    (between(nnx.relu, nnx.relu), "Relu at layer 2: its input is not Gaussian"),
-    (nnx.Sequential(nnx.relu, linear(3, 1)), "Relu at layer 0: it acts on the raw input"),
-    (between(nnx.GroupNorm(16, 4, rngs=RNGS)), "GroupNorm at layer 1: eps must be exactly 0"),
-    (between(linear(8, 16)), "Linear at layer 1: it takes 8 features, and there are 16"),
-    (between(nnx.LayerNorm(8, rngs=RNGS)), "LayerNorm at layer 1: it takes 8 features"),
-    (between(nnx.LayerNorm(16, reduction_axes=0, rngs=RNGS)), "layer 1: reduction_axes=0 is not"),
-    (between(nnx.RMSNorm(16, axis_name="i", rngs=RNGS)), "RMSNorm at layer 1: axis_name='i'"),
-    (between(trained_norm()), "LayerNorm at layer 1: its scale is not 1 everywhere"),
-    (nnx.relu, "module: expected an nnx.Module"),
-    (between(SHARED, nnx.relu, SHARED), "Linear at layer 3: it stands there a second time"),
-    (nnx.Sequential(), "serial: it needs at least one layer"),
+    (lambda: between(Mine(16, 16, rngs=RNGS)), "Mine at layer 1: .* subclass"),
+    (
+        lambda: between(nnx.Sequential(nnx.relu, linear(16, 16), nnx.celu)),
+        "celu at layer 1, layer 2",
+    ),
+    (lambda: between(nnx.relu, nnx.relu), "Relu at layer 2: its input is not Gaussian"),
+    (lambda: nnx.Sequential(nnx.relu, linear(3, 1)), "Relu at layer 0: it acts on the raw input"),
+    (
+        lambda: between(nnx.GroupNorm(16, 4, rngs=RNGS)),
+        "GroupNorm at layer 1: eps must be exactly 0",
+    ),
+    (lambda: between(linear(8, 16)), "Linear at layer 1: it takes 8 features, and there are 16"),
+    (lambda: between(nnx.LayerNorm(8, rngs=RNGS)), "LayerNorm at layer 1: it takes 8 features"),
+    (
+        lambda: between(nnx.LayerNorm(16, reduction_axes=0, rngs=RNGS)),
+        "layer 1: reduction_axes=0 is not",
+    ),
+    (
+        lambda: between(nnx.RMSNorm(16, axis_name="i", rngs=RNGS)),
+        "RMSNorm at layer 1: axis_name='i'",
+    ),
+    (lambda: between(trained_norm()), "LayerNorm at layer 1: its scale is not 1 everywhere"),
+    (lambda: nnx.relu, "module: expected an nnx.Module"),
+    (shared_twice, "Linear at layer 3: it stands there a second time"),
+    (lambda: nnx.Sequential(), "serial: it needs at least one layer"),
 ]
 
 
-@pytest.mark.parametrize(("module", "message"), REFUSED)
-def test_what_cannot_be_read_says_where_and_why(module: Any, message: str) -> None:
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_what_cannot_be_read_says_where_and_why(make: Callable[[], Any], message: str) -> None:
+    module = make()
     with pytest.raises(lnk.errors.LnkernelError, match=message):
         from_flax(module)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -44,18 +45,22 @@ class Residual(nnx.Module):
 
 
 C = lnk.Conv(16, (3, 3))
-READ: dict[str, tuple[nnx.Module, lnk.Node]] = {
-    "mean": (nnx.Sequential(conv(), nnx.relu, mean, linear(16)), (C, R, lnk.GlobalAvgPool(), END)),
+# modules are made by the tests: they take seconds, and every worker collects all tests
+READ: dict[str, tuple[Callable[[], nnx.Module], tuple[lnk.Node, ...]]] = {
+    "mean": (
+        lambda: nnx.Sequential(conv(), nnx.relu, mean, linear(16)),
+        (C, R, lnk.GlobalAvgPool(), END),
+    ),
     "flat": (
-        nnx.Sequential(conv(), nnx.relu, lambda x: x.reshape(x.shape[0], -1), linear(64)),
+        lambda: nnx.Sequential(conv(), nnx.relu, lambda x: x.reshape(x.shape[0], -1), linear(64)),
         (C, R, lnk.Flatten(), END),
     ),
     "flat by jnp": (
-        nnx.Sequential(conv(), lambda x: jnp.reshape(x, (x.shape[0], -1)), linear(64)),
+        lambda: nnx.Sequential(conv(), lambda x: jnp.reshape(x, (x.shape[0], -1)), linear(64)),
         (C, lnk.Flatten(), END),
     ),
     "pool": (
-        nnx.Sequential(
+        lambda: nnx.Sequential(
             conv(),
             functools.partial(nnx.avg_pool, window_shape=(2, 2), padding="SAME"),
             mean,
@@ -64,7 +69,7 @@ READ: dict[str, tuple[nnx.Module, lnk.Node]] = {
         (C, lnk.AvgPool((2, 2), 1, "SAME"), lnk.GlobalAvgPool(), END),
     ),
     "norms": (
-        nnx.Sequential(
+        lambda: nnx.Sequential(
             conv(padding="VALID", strides=2),
             nnx.LayerNorm(16, rngs=RNGS),
             nnx.LayerNorm(16, reduction_axes=(1, 2, 3), feature_axes=-1, rngs=RNGS),
@@ -80,15 +85,17 @@ READ: dict[str, tuple[nnx.Module, lnk.Node]] = {
         ),
     ),
     "zeros by number": (
-        nnx.Sequential(conv(padding=1), conv(16, padding=((0, 0), (0, 0))), mean, linear(16)),
+        lambda: nnx.Sequential(
+            conv(padding=1), conv(16, padding=((0, 0), (0, 0))), mean, linear(16)
+        ),
         (C, lnk.Conv(16, (3, 3), padding="VALID"), lnk.GlobalAvgPool(), END),
     ),
     "circular": (
-        nnx.Sequential(conv(padding="CIRCULAR"), mean, linear(16)),
+        lambda: nnx.Sequential(conv(padding="CIRCULAR"), mean, linear(16)),
         (lnk.Conv(16, (3, 3), padding="CIRCULAR"), lnk.GlobalAvgPool(), END),
     ),
     "class": (
-        Residual(),
+        Residual,
         (
             C,
             lnk.residual(R, C),
@@ -103,13 +110,13 @@ READ: dict[str, tuple[nnx.Module, lnk.Node]] = {
 
 @pytest.mark.parametrize("name", READ)
 def test_read(name: str) -> None:
-    module, layers = READ[name]
-    assert from_flax(module) == lnk.serial(*layers)
+    make, layers = READ[name]
+    assert from_flax(make()) == lnk.serial(*layers)
 
 
 def test_what_is_read_is_what_is_computed() -> None:
     """The network of finite width, called, has the shape of the kernel's inputs, and its own twin's function."""
-    module, _ = READ["class"]
+    module = Residual()
     x = np.random.default_rng(0).normal(size=(2, 4, 4, 3)).astype(np.float32)
     twin = network(from_flax(module), x.shape[1:], rngs=0, parameterization="standard")
     params = nnx.state(module, nnx.Param)

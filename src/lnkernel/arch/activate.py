@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import jax
@@ -65,7 +66,13 @@ class Activate(Piecewise):
 
 def apply_to_each(fn: Callable[[Any], Any], u: jax.Array) -> jax.Array:
     """The function of every number by itself."""
-    return jax.vmap(fn)(u.reshape(-1)).reshape(u.shape)
+    return _over_all(fn)(u.reshape(-1)).reshape(u.shape)
+
+
+@lru_cache(maxsize=64)
+def _over_all(fn: Callable[[Any], Any]) -> Callable[[jax.Array], jax.Array]:
+    """One program for every number of them; else each operation of the function would have one of its own."""
+    return jax.jit(jax.vmap(fn))
 
 
 def _refuse(reason: str, remedy: str) -> NoReturn:
