@@ -17,12 +17,6 @@ import pooch
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(pooch.os_cache("lnkernel")) / "tests"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 
-# XLA's older way to emit loops, which `lnkernel.gram.compiled` asks for too, where it may: programs inside of a test's
-# own `jit` then compile in three quarters of the time. The last digit may differ from that of a user's own `jit`.
-os.environ["XLA_FLAGS"] = " ".join(
-    ["--xla_cpu_use_fusion_emitters=false", os.environ.get("XLA_FLAGS", "")]
-)
-
 # One thread for NumPy's matrix products: those of `montecarlo.py` are small, and pytest runs as
 # many processes as there are cores. It has to be said before NumPy is imported, and jaxtyping does.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -118,9 +112,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # Linux allows a process 65,530 maps, every compiled program takes some, and XLA crashes without
 MAPS = 20_000
-RESIDENT = (
-    1.9e9  # bytes; the modules themselves take 0.8e9, and the programs of one file 1.0e9 at most
-)
+RESIDENT = 1.9e9  # bytes; the modules themselves take 0.8e9, the programs of one file 1.0e9 at most
 
 
 @pytest.fixture(autouse=True, scope="module")
