@@ -2,8 +2,8 @@
 
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
 0.6.5 at least three times the processor time where all positions are pooled, with and without a LayerNorm over the
-channels behind every convolution; where nothing is pooled twice, and three times with the LayerNorm. A pooled pair takes
-no more memory.
+channels behind every convolution; where nothing is pooled twice, and three times with the LayerNorm. A pooled pair
+takes no more memory.
 
     python -m benchmarks.images [--json out/images.json]
 
