@@ -54,6 +54,7 @@ MOST = 1 << 17  # pairs of positions that NumPy computes sooner than a program i
 NUMBERS = 24  # of a pair of positions that are in memory at a time
 
 Out = tuple[Array, ...]
+NOTHING: Out = ()
 Tile = tuple[int, int, list[np.ndarray]]  # with its corner
 
 
@@ -72,7 +73,7 @@ def pairs(net: Network, one: Side, two: Side) -> Kernels:
     at = _positions(net.needs, one, two)
     kernels = _through(net, pairs_at_input(net.needs, one.images, two.images, at))
     xp = namespace.of(one.images.raw.length, two.images.raw.length)
-    return Kernels(*(xp.broadcast_to(kernel, (one.count, two.count)) for kernel in kernels))
+    return Kernels(*(xp.broadcast_to(kernel, (one.size, two.size)) for kernel in kernels))
 
 
 def _positions(needs: Needs, one: Side, two: Side) -> Positions:
@@ -139,10 +140,9 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     if work.plan is not None:
         return _rectangular_by_offsets(work, work.plan, x, x2)
     if work.by_rows and len(x2) < min(len(x), rows.LANES):
-        turned, ends2, ends = rectangular(program, x2, x)
-        return tuple(np.ascontiguousarray(matrix.T) for matrix in turned), ends, ends2
-    ends: Out = ()
-    ends2: Out = ()
+        turned, *both = rectangular(program, x2, x)
+        return tuple(np.ascontiguousarray(matrix.T) for matrix in turned), both[1], both[0]
+    ends, ends2 = NOTHING, NOTHING
     if work.by_rows:
         found = work.tiles_by_rows(x, x2)
     else:
@@ -171,13 +171,13 @@ def diagonal(program: Program, x: Array) -> Out:
 def _symmetric_by_offsets(work: _Work, plan: offsets.Plan, x: Array) -> tuple[Out, Out]:
     needs, which = work.program.needs, work.program.which
     sums = work.by_offsets(plan, x, x).matrix(x, x, one_half=True)
-    K = sums.diagonal.K
-    ends = select(offsets.diagonal_behind(plan, needs, sums.diagonal), which)
-    out = select(offsets.matrix_behind(plan, needs, sums, K, K), which)
-    out = tuple(0.5 * (matrix + matrix.T) for matrix in out)
+    alone = [np.diagonal(part) for part in sums]
+    ends = select(offsets.diagonal_behind(plan, needs, alone), which)
+    found = select(offsets.matrix_behind(plan, needs, sums, alone[0], alone[0]), which)
+    out = [np.asarray(0.5 * (matrix + matrix.T)) for matrix in found]
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
-    return out, ends
+    return tuple(out), ends
 
 
 def _rectangular_by_offsets(
@@ -187,7 +187,7 @@ def _rectangular_by_offsets(
     both = work.by_offsets(plan, x, x2)
     alone = [both.diagonal(some) for some in (x, x2)]
     ends, ends2 = (select(offsets.diagonal_behind(plan, needs, sums), which) for sums in alone)
-    made = offsets.matrix_behind(plan, needs, both.matrix(x, x2), *(sums.K for sums in alone))
+    made = offsets.matrix_behind(plan, needs, both.matrix(x, x2), *(sums[0] for sums in alone))
     return select(made, which), ends, ends2
 
 
@@ -254,7 +254,7 @@ class _Work:
             first = from_here(one, corner[0], self.rows)
             return self._tile(first, from_here(two, corner[1], self.columns))
 
-        corners = self._corners(one.count, two.count, one_half)
+        corners = self._corners(one.size, two.size, one_half)
         return self._shown(rows.one_by_one(compute, corners), len(corners))
 
     def tiles_by_rows(self, x: Array, x2: Array, one_half: bool = False) -> Iterator[Tile]:
@@ -295,7 +295,7 @@ class _Work:
         start = compiled(_start, needs, options=stages.OPTIONS)(one, two)
         end = stages.run(network_of(self.program).arch, start, needs)
         made = stages.finish(end, needs, which)
-        return tuple(np.broadcast_to(one_kind, (one.count, two.count)) for one_kind in made)
+        return tuple(np.broadcast_to(one_kind, (one.size, two.size)) for one_kind in made)
 
     def _alone(self, index: np.ndarray, images: Images) -> tuple[Out, Notes]:
         some: Images = jax.tree.map(lambda part: part[index], images)

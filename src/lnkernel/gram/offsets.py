@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import singledispatch
 from itertools import product
 from typing import Any, NamedTuple
@@ -92,7 +92,7 @@ class Plan(NamedTuple):
     def weights(self) -> np.ndarray:
         """1 for each offset, by the moves of both images; 0 for those that come a second time."""
         offsets = np.array(self.first_moves)[:, None] + np.array(self.second_moves)
-        return np.float64((offsets < self.framed).all(axis=-1))
+        return (offsets < self.framed).all(axis=-1).astype(np.float64)
 
     @property
     def at_a_time(self) -> int:
@@ -112,7 +112,7 @@ def plan_for(arch: Node, needs: Needs, shape: tuple[int, ...]) -> Plan | None:
         return None
     windows: list[Window] = []
     try:
-        before = in_frame(Serial(before), needs.difference, windows)
+        framed_layers = in_frame(Serial(before), needs.difference, windows)
     except _MixesOffsetsError:
         return None
     paddings = {window.padding for window in windows}
@@ -123,7 +123,7 @@ def plan_for(arch: Node, needs: Needs, shape: tuple[int, ...]) -> Plan | None:
     around = all(window.size[axis] <= n for window in windows for axis, n in enumerate(framed))
     if len(paddings) > 1 or not around:
         return None
-    return Plan(before, Serial(behind), factor * factor, shape, tuple(framed))
+    return Plan(framed_layers, Serial(behind), factor * factor, shape, tuple(framed))
 
 
 @singledispatch
@@ -228,21 +228,8 @@ def _without_frame(state: State) -> State:
 # ---------------------------------------------------------------- sums over all pairs of positions
 
 
-class Sums(NamedTuple):
-    """The sums of K, of Θ and, where there are trainable biases of norms, of their part of it."""
-
-    K: np.ndarray
-    theta: np.ndarray
-    o: np.ndarray | None
-
-    @property
-    def diagonal(self) -> Sums:
-        """Those of every image with itself."""
-        return self.each(np.diagonal)
-
-    def each(self, make: Callable[[np.ndarray], np.ndarray]) -> Sums:
-        """What `make` gives of each of them."""
-        return Sums(*(part if part is None else make(part) for part in self))
+# of K, of Θ and, where there are trainable biases of norms, of their part of it
+Sums = list[np.ndarray]
 
 
 class Work:
@@ -269,22 +256,19 @@ class Work:
             for i in range(0, n, self.rows)
             if not one_half or i < j + self.columns
         ]
-        found = None
+        found: Sums = []
         for (i, j), tile in self._tiles(x, x2, corners, None):
-            found = tile.each(lambda _: np.zeros((n, m))) if found is None else found
+            found = found or [np.zeros((n, m)) for _ in tile]
             for matrix, part in zip(found, tile, strict=True):
-                if part is not None:
-                    matrix[i : i + self.rows, j : j + self.columns] = part[: n - i, : m - j]
-        assert found is not None
-        return found.each(lambda part: np.triu(part) + np.triu(part, 1).T) if one_half else found
+                matrix[i : i + self.rows, j : j + self.columns] = part[: n - i, : m - j]
+        return [np.triu(part) + np.triu(part, 1).T for part in found] if one_half else found
 
     def diagonal(self, x: Array) -> Sums:
         """Of every image with itself, (n,)."""
         n, step = len(x), min(self.rows, self.columns)
         tiles = self._tiles(x, x, [(k, k) for k in range(0, n, step)], False)
-        parts = [tile.each(lambda part: np.diagonal(part)[:step]) for _, tile in tiles]
-        columns = zip(*parts, strict=True)
-        return Sums(*(None if c[0] is None else np.concatenate(c)[:n] for c in columns))
+        parts = [[np.diagonal(part)[:step] for part in tile] for _, tile in tiles]
+        return [np.concatenate(column)[:n] for column in zip(*parts, strict=True)]
 
     def _tiles(
         self, x: Array, x2: Array, corners: list[Corner], wanted: bool | None
@@ -300,8 +284,7 @@ class Work:
             second = self._moved(x2, SECOND, j, self.columns)
             made = [np.asarray(part) for part in program(numbers, first, second)]
             shape = self.rows, len(weights), self.columns, -1
-            tiles = [np.einsum("iajb,ab->ij", part.reshape(shape), weights) for part in made]
-            return Sums(*tiles) if len(tiles) == 3 else Sums(*tiles, None)
+            return [np.einsum("iajb,ab->ij", part.reshape(shape), weights) for part in made]
 
         with Bar(wanted, len(corners), "tile", "kernel") as bar:
             for corner, tile in side_by_side(compute, corners):
@@ -370,12 +353,12 @@ def diagonal_behind(plan: Plan, needs: Needs, sums: Sums) -> Kernels:
 def _behind(plan: Plan, needs: Needs, sums: Sums, record: Record) -> Kernels:
     """Sums over all positions are the block of a single one."""
     ones = (1,) * len(plan.shape)
-    K, theta, o = sums.each(lambda x: plan.factor * x.reshape(*x.shape, *ones, *ones))
+    K, theta, *o = (plan.factor * x.reshape(*x.shape, *ones, *ones) for x in sums)
     unit = Length(1.0)
     cov = Covariance(unit, unit, None, None, K, 0.0 if needs.difference else None)
     at = Positions(ones, True, record)
-    state = State(cov, cov, theta, o=o, gaussian=False, positions=at)
+    state = State(cov, cov, theta, o=o[0] if o else None, gaussian=False, positions=at)
     num = EagerFloat64(needs.range, False, False, needs.sharp_lengths, needs.delicate)
     with np.errstate(all="ignore"):
         kernels = rule(plan.behind, state, num).kernels(num)
-    return Kernels(*(np.broadcast_to(plain(kernel), sums.K.shape) for kernel in kernels))
+    return Kernels(*(np.broadcast_to(plain(kernel), sums[0].shape) for kernel in kernels))

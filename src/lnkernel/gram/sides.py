@@ -34,7 +34,7 @@ class Side(NamedTuple):
     notes: Notes
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many they are."""
         return len(self.images.raw.length)
 
@@ -52,7 +52,10 @@ def without_zeros(images: Images) -> Images:
 
 def with_plain_lengths(images: Images) -> Images:
     """With squared lengths to the digits of float64."""
-    return Images(*(part and part._replace(square=plain(part.square)) for part in images))
+    raw, centred = images
+    if centred is not None:
+        centred = centred._replace(square=plain(centred.square))
+    return Images(raw._replace(square=plain(raw.square)), centred)
 
 
 def shape_of(images: Images) -> tuple[int, ...]:
