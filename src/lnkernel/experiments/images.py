@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from lnkernel.experiments.images_plan import (
     ImagesPlan,
 )
 from lnkernel.experiments.images_report import report_of
+from lnkernel.experiments.images_results import Piece, Pieces
 from lnkernel.experiments.report import Report
 from lnkernel.experiments.small_networks import mean_of_fours
 from lnkernel.finite import network, train
@@ -101,9 +103,9 @@ def _smaller(x: np.ndarray, halvings: int) -> np.ndarray:
     return np.asarray(made, np.float64)
 
 
-def compute(folder: Folder, plan: ImagesPlan, data: list[ImageData]) -> dict[str, Any]:
+def compute(folder: Folder, plan: ImagesPlan, data: list[ImageData]) -> Pieces:
     """Kernels and trained networks, of every group."""
-    found: dict[str, Any] = {}
+    found: dict[tuple[str, tuple[int, ImageNetwork]], Piece] = {}
     for group, images in zip(plan.groups, data, strict=True):
         data_known = {"data": fingerprint(images.x, images.label, images.test_x)}
         contrasts = {"contrasts": list(plan.contrasts), "scaled": plan.scaled}
@@ -113,7 +115,7 @@ def compute(folder: Folder, plan: ImagesPlan, data: list[ImageData]) -> dict[str
         for one in folder.each(group.networks, f"network ({images.side} x {images.side})"):
             key, file = (group.halvings, one), f"{images.side}-{one.file}"
             known = data_known | {"network": repr(one.arch())}
-            parts = {
+            parts: dict[str, tuple[dict[str, Any], Callable[[Path], Piece]]] = {
                 "gram": (known, partial(_gram, one, images)),
                 "tested": (known, partial(_tested, one, images)),
                 "scaled": (known | contrasts, partial(_scaled, one, images)),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lnkernel.experiments import images_figures as figures
 from lnkernel.experiments.domain_report import add_quick_notice
 from lnkernel.experiments.folder import Folder
 from lnkernel.experiments.images_plan import ImagesPlan
-from lnkernel.experiments.images_results import NetworkResult, results
+from lnkernel.experiments.images_results import NetworkResult, Pieces, results
 from lnkernel.experiments.intervals import share_interval
 from lnkernel.experiments.report import Report
 
@@ -21,7 +21,7 @@ def report_of(
     folder: Folder,
     plan: ImagesPlan,
     data: Sequence[Any],
-    found: Mapping[Any, Any],
+    found: Pieces,
     name: str,
     origin: str,
 ) -> Report:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from lnkernel.bounds import sup_diagonal
 from lnkernel.experiments.images_plan import ImageNetwork, ImagesPlan
 from lnkernel.experiments.images_posterior import ClassFit, accuracy, fit_classes
+
+Piece = Mapping[str, np.ndarray]
+# by what was computed, how often images are halved, and the network
+Pieces = Mapping[tuple[str, tuple[int, ImageNetwork]], Piece]
 
 
 class Labelled(Protocol):
@@ -75,9 +79,7 @@ class NetworkResult:
         return (1 - 1 / self.fit.coefficients.shape[1]) * math.sqrt(self.C * n / self.fit.least)
 
 
-def results(
-    plan: ImagesPlan, data: Sequence[Labelled], found: Mapping[Any, Any]
-) -> list[list[NetworkResult]]:
+def results(plan: ImagesPlan, data: Sequence[Labelled], found: Pieces) -> list[list[NetworkResult]]:
     """The results of every network, group by group."""
     return [
         [
@@ -88,7 +90,7 @@ def results(
     ]
 
 
-def _parts(found: Mapping[Any, Any], halvings: int, one: ImageNetwork) -> list[Any]:
+def _parts(found: Pieces, halvings: int, one: ImageNetwork) -> list[Piece]:
     return [found[part, (halvings, one)] for part in ("gram", "tested", "scaled", "finite")]
 
 
@@ -97,10 +99,10 @@ def _result(
     sizes: Sequence[int],
     images: Labelled,
     plan: ImagesPlan,
-    gram: Mapping[str, np.ndarray],
-    tested: Mapping[str, np.ndarray],
-    scaled: Mapping[str, np.ndarray],
-    finite: Mapping[str, np.ndarray],
+    gram: Piece,
+    tested: Piece,
+    scaled: Piece,
+    finite: Piece,
 ) -> NetworkResult:
     y, theta = images.targets, gram["theta"]
     fits = [fit_classes(theta[:n, :n], y[:n], plan.noises) for n in sizes]
