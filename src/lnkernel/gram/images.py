@@ -29,6 +29,7 @@ from lnkernel.evaluate.float64.own import Notes, Noting, Reading
 from lnkernel.evaluate.float64.precise import plain
 from lnkernel.gram import offsets, rows, stages
 from lnkernel.gram.compiled import compiled
+from lnkernel.gram.frames import Plan, plan_for
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.network import Needs, Network, network
 from lnkernel.gram.program import Program, network_of, select
@@ -168,7 +169,7 @@ def diagonal(program: Program, x: Array) -> Out:
     return select(offsets.diagonal_behind(work.plan, program.needs, sums), program.which)
 
 
-def _symmetric_by_offsets(work: _Work, plan: offsets.Plan, x: Array) -> tuple[Out, Out]:
+def _symmetric_by_offsets(work: _Work, plan: Plan, x: Array) -> tuple[Out, Out]:
     needs, which = work.program.needs, work.program.which
     sums = work.by_offsets(plan, x, x).matrix(x, x, one_half=True)
     alone = [np.diagonal(part) for part in sums]
@@ -180,9 +181,7 @@ def _symmetric_by_offsets(work: _Work, plan: offsets.Plan, x: Array) -> tuple[Ou
     return tuple(out), ends
 
 
-def _rectangular_by_offsets(
-    work: _Work, plan: offsets.Plan, x: Array, x2: Array
-) -> tuple[Out, Out, Out]:
+def _rectangular_by_offsets(work: _Work, plan: Plan, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     needs, which = work.program.needs, work.program.which
     both = work.by_offsets(plan, x, x2)
     alone = [both.diagonal(some) for some in (x, x2)]
@@ -203,7 +202,7 @@ class _Work:
         self.by_rows = not (self.by_numpy or needs.all_pairs) and rows.suits(needs)
         self.plan = None
         if needs.all_pairs and not self.by_numpy:
-            self.plan = offsets.plan_for(network_of(program).arch, needs, shape)
+            self.plan = plan_for(network_of(program).arch, needs, shape)
         at_once = AT_ONCE if not needs.compiler else MOST_WORK
         if self.by_rows:
             at_once = rows.IN_A_CALL
@@ -217,7 +216,7 @@ class _Work:
         at_a_time = self.block if self.plan is None else self.plan.at_a_time
         demand_memory(at_a_time, NUMBERS, f"A pair of inputs of {math.prod(shape)} positions", m=1)
 
-    def by_offsets(self, plan: offsets.Plan, x: Array, x2: Array) -> offsets.Work:
+    def by_offsets(self, plan: Plan, x: Array, x2: Array) -> offsets.Work:
         """The work for a pooled network."""
         return offsets.Work(plan, self.program.needs, self.program.all_live, len(x), len(x2))
 
