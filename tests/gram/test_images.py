@@ -11,7 +11,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.gram import compiled, images, offsets
+from lnkernel.gram import compiled, frames, images
 from lnkernel.gram.network import needs_of
 
 RNG = np.random.default_rng(5)
@@ -177,7 +177,7 @@ def test_equal_layers_share_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pooling_by_offsets(name: str) -> None:
     """These networks are computed by the offsets between positions, and others are not."""
     arch = lnk.serial(*BY_OFFSETS[name])
-    assert offsets.plan_for(arch, needs_of(arch), X.shape[1:3]) is not None
+    assert frames.plan_for(arch, needs_of(arch), X.shape[1:3]) is not None
 
 
 @pytest.mark.parametrize(
@@ -194,13 +194,13 @@ def test_pooling_by_offsets(name: str) -> None:
 )
 def test_what_mixes_offsets(layers: tuple[lnk.Node, ...]) -> None:
     arch = lnk.serial(*layers, DENSE)
-    assert offsets.plan_for(arch, needs_of(arch), X.shape[1:3]) is None
+    assert frames.plan_for(arch, needs_of(arch), X.shape[1:3]) is None
 
 
 def test_long_sequences_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     """More offsets than lie side by side: some come twice, and count once."""
     arch = lnk.serial(lnk.Conv(8, 3, b_std=0.2), R, lnk.GlobalAvgPool(), DENSE)
-    words = RNG.normal(size=(2, offsets.MOST_LANES + 6, 2))
+    words = RNG.normal(size=(2, frames.MOST_LANES + 6, 2))
     usual = lnk.ntk(arch)(words)
     monkeypatch.setattr(images, "MOST", 0)
     np.testing.assert_allclose(lnk.ntk(arch)(words), usual, rtol=1e-14)
