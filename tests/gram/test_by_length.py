@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import oracle
 import pytest
 
 import lnkernel as lnk
@@ -82,6 +83,43 @@ def test_small_angles_without_more_care(activation: lnk.Elementwise, tolerance: 
     error = np.abs(matrix[rows, rows + n] - exact) / np.sqrt(end[:n] * end[n:])
     assert error.max() < tolerance
     assert np.array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize(
+    ("activation", "tolerance", "hidden"),
+    [
+        (lnk.Erf(), 2e-15, 2),
+        (lnk.Silu(), 1e-14, 1),
+        *(
+            pytest.param(activation, tolerance, hidden, marks=pytest.mark.slow)
+            for activation, tolerance, hidden in [
+                (lnk.Erf(), 2e-15, 5),
+                (lnk.Gelu(), 2e-15, 2),
+                (lnk.Silu(), 1e-14, 2),
+                (lnk.Tanh(), 2e-14, 1),
+                (lnk.Tanh(), 2e-14, 2),
+                (lnk.Softplus(), 2e-14, 1),
+                (lnk.Sigmoid(), 2e-14, 1),
+                (lnk.Sin(), 2e-14, 1),
+            ]
+        ),
+    ],
+)
+def test_quick_pairs_to_50_digits(
+    activation: lnk.Elementwise, tolerance: float, hidden: int
+) -> None:
+    """Near, antipodal and ordinary pairs beside the oracle; the estimate is never below the error."""
+    arch, n = lnk.mlp(hidden=hidden, activation=activation, W_std=1.0), 80
+    x = near_pairs(n, 9)
+    with jax.enable_x64(True):
+        program = program_for(prepared(arch, x), NTK, x)
+        assert program.needs.gentle
+        (matrix,), _ = tiled.symmetric(program, x)
+    for row, column in [(0, n), (4, n + 4), (6, n + 6), (2, n + 2), (1, 7), (3, n + 40)]:
+        exact = oracle.pair(arch, x[row], x[column], 30)
+        error = abs(float((matrix[row, column] - exact.Theta) / exact.Theta_scale))
+        assert error < tolerance, (row, column)
+        assert error <= lnk.ntk(arch).error_estimate(x[[row, column]]), (row, column)
 
 
 def test_inputs_longer_than_all_that_a_network_is_prepared_for() -> None:

@@ -21,7 +21,10 @@ def quickest(program: Program) -> Program:
     small angles where a network makes little of a rounding error of the cosine."""
     made = by_angle(program)
     if made is program and program.all_live and program.needs.gentle:
-        return program._replace(needs=program.needs._replace(delicate=NOTHING_DELICATE))
+        # nor do rounding errors of the lengths count beside that of the cosine
+        return program._replace(
+            needs=program.needs._replace(delicate=NOTHING_DELICATE, sharp_lengths=False)
+        )
     return made
 
 

@@ -12,6 +12,7 @@ from numpy.polynomial.chebyshev import chebvander
 
 NODES = 64  # lengths at which a function has to be known
 NEGLIGIBLE = 2.0**-56  # of a coefficient, relative to the largest
+ALONE = 1 << 18  # multiplications, up to which OpenBLAS takes one thread
 
 
 class Curves(NamedTuple):
@@ -23,9 +24,21 @@ class Curves(NamedTuple):
     def at(self, length: np.ndarray) -> np.ndarray:
         """Their values, (functions, ...); NaN for longer vectors."""
         place = np.where(length <= self.longest, 2 * (length / self.longest) - 1, np.nan)
-        polynomials = chebvander(place.ravel(), len(self.coefficients) - 1).T
-        rows = self.coefficients.T @ polynomials  # each function's values side by side in memory
+        polynomials = chebvander(place.ravel(), len(self.coefficients) - 1)
+        rows = _multiply_alone(polynomials, self.coefficients)
         return rows.reshape(len(rows), *length.shape)
+
+
+def _multiply_alone(polynomials: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """The product's transpose, by this thread alone. OpenBLAS takes threads for a large product, and they go on waiting
+    for the next one on the cores where pairs are computed; so it is handed small pieces."""
+    degrees, functions = coefficients.shape
+    made = np.empty((functions, len(polynomials)))  # each function's values side by side in memory
+    step = max(1, ALONE // (degrees * functions))
+    for start in range(0, len(polynomials), step):
+        some = slice(start, start + step)
+        np.matmul(coefficients.T, polynomials[some].T, out=made[:, some])
+    return made
 
 
 def lengths_of_nodes(longest: float) -> np.ndarray:
