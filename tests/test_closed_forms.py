@@ -103,6 +103,17 @@ def test_layers_that_widen_small_angles(dimension: int) -> None:
     assert max(worst(cases.deep(10, lnk.Erf()), pairs).values()) < 1.6e-15
 
 
+@pytest.mark.parametrize("act", CLOSED, ids=repr)
+def test_what_one_layer_gives_up_stays_so_in_the_next(act: lnk.Smooth) -> None:
+    """Behind the first layer short inputs are nearly equal: too few digits are left of their angle for the quick way,
+    and the second layer must not take it for another one."""
+    x, x2 = np.random.default_rng(0).normal(size=(2, 3))
+    pairs = [cases.Pair(f"norms {norm}", norm * x, norm * x2) for norm in (1e-3, 1e-50)]
+    dense = lnk.Dense(8, 2**0.5, 0.1)
+    for arch in (network(act, 2), lnk.serial(dense, act, dense, act, dense)):
+        assert max(worst(arch, pairs).values()) < 2e-15
+
+
 def test_roundings_of_equal_layers_do_not_lean() -> None:
     """Behind the first layer lengths become constant, and ten layers would round Θ ten times the same way."""
     near = [

@@ -223,12 +223,14 @@ def _of_equals(form: Form, cov: Covariance, num: Float64, own: OwnMoments) -> Du
 def _quickly(form: Form, cov: Covariance, num: Float64, own: tuple[Own, Own] | None) -> Dual:
     """The angles from their cosines; NaN where too few digits would be left of a small one."""
     pair = read(form, cov, num).pair
+    # What was given up stays so: a root of NaN counts as 0, so that the cosine has to be NaN too.
+    pair = pair._replace(c=num.where(pair.w == pair.w, pair.c, num.xp.nan))
     acute, of, near = cov.acute, Elementary(num), pair
     if not form.by_cosine:
         near = pair._replace(
             w=num.where(acute, pair.w, pair.z),
             z=num.where(acute, pair.z, pair.w),
-            c=num.where(pair.w == pair.w, abs(pair.c), num.xp.nan),  # what was given up stays so
+            c=abs(pair.c),
         )
     equal = [equal_pair(side) for side in (pair.first, pair.second)]
     scales = [form.scale(num, side) for side in (pair.first, pair.second)]
