@@ -28,23 +28,23 @@ def forget_the_mean(patch: pytest.MonkeyPatch) -> None:
 
 def average_the_scale(patch: pytest.MonkeyPatch) -> None:
     """A trained scale's u_i v_i averaged over the features before the activation has acted."""
-    right = rules._with_affine
+    right = rules.with_affine
 
     def averaged(layer: Any, state: Any, t: Any, o: Any) -> Any:
         naive = right(layer, dataclasses.replace(state, gaussian=False), t, o)
         return dataclasses.replace(naive, gaussian=state.gaussian)
 
-    patch.setattr(rules, "_with_affine", averaged)
+    patch.setattr(rules, "with_affine", averaged)
 
 
 def shift_the_kernel(patch: pytest.MonkeyPatch) -> None:
     """A rule for LayerNorm whose Θ is 10 % too large."""
-    right = rules._with_affine
+    right = rules.with_affine
 
     def larger(layer: Any, state: Any, t: Any, o: Any) -> Any:
         return right(layer, state, 1.1 * t, o)
 
-    patch.setattr(rules, "_with_affine", larger)
+    patch.setattr(rules, "with_affine", larger)
 
 
 WRONG = [
@@ -52,7 +52,7 @@ WRONG = [
     pytest.param(
         serial(D, AFFINE, RectifiedPower(2), R), average_the_scale, 100, marks=pytest.mark.slow
     ),
-    pytest.param(serial(D, LayerNorm(), Relu(), R), shift_the_kernel, 30, marks=pytest.mark.slow),
+    (serial(D, LayerNorm(), Relu(), R), shift_the_kernel, 30),
 ]
 
 
