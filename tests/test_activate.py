@@ -72,6 +72,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a jump": (lambda: kernel(lnk.Activate(jnp.sign)), r"kinks=\(0\.0,\)"),
     "a named jump": (lambda: lnk.Activate(jnp.sign, kinks=0), "fn jumps at 0, from -1 to 1"),
     "growth": (lambda: kernel(lnk.Activate(lambda u: jnp.exp(u * u))), "grows faster than"),
+    "more growth": (
+        lambda: lnk.ntk(lnk.mlp(activation=lnk.Activate(lambda u: jnp.exp(u * u))))(3 * np.eye(3)),
+        "grows faster than",
+    ),
     "fast": (lambda: kernel(lnk.Activate(lambda u: jnp.tanh(300 * u))), "shorter than 1"),
     "if": (lambda: lnk.Activate(lambda u: u if u > 0 else 0), r"TracerBool.*jnp\.where"),
     "vectors": (

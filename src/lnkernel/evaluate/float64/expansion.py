@@ -151,8 +151,9 @@ def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
     a = values @ weights
     if not (a[1:].any() or a[0] + start):  # the function 0, which `prepare_integrals` refuses
         return None
-    parts = np.arange(len(a)) * np.square(a)
-    left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
+    with np.errstate(all="ignore"):  # of a function that grows too fast no choice suffices
+        parts = np.arange(len(a)) * np.square(a)
+        left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
     terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)
     return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])), longest)
 
