@@ -51,6 +51,7 @@ class Tiling(NamedTuple):
 # number by number), but not powers of two, at which the rows of a tile would fall on the same few lines of the cache.
 SMALL = Tiling(112, 19)
 CHEAP = Tiling(168, 39)  # where a pair costs so little that to start a batch counts
+WIDE = Tiling(252, 18)  # where it costs still less, since no pair is delicate: to write it counts
 LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 MANY_LEFT = 3  # batches, during which other work can be done
@@ -75,7 +76,7 @@ THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
     n, quick = len(x), quickest(program)
-    size, batch = _tiling(x, quick.structure is not program.structure)
+    size, batch = _tiling(x, quick, quick.structure is not program.structure)
     one = prepare(quick, x, size)
     out = tuple(np.empty((n, n)) for _ in program.which)
 
@@ -109,7 +110,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
     n, m, quick = len(x), len(x2), quickest(program)
-    size, batch = _tiling(x, quick.structure is not program.structure)
+    size, batch = _tiling(x, quick, quick.structure is not program.structure)
     one, two = prepare(quick, x, size, (0,)), prepare(quick, x2, size, (1,))
     out = tuple(np.empty((n, m)) for _ in program.which)
 
@@ -337,7 +338,9 @@ def _careful(
     return tuple(jnp.broadcast_to(v, one.raw.live.shape) for v in values)
 
 
-def _tiling(x: Array, cheap: bool) -> Tiling:
+def _tiling(x: Array, program: Program, cheap: bool) -> Tiling:
     if x.shape[1] > MANY:
         return LARGE
-    return CHEAP if cheap else SMALL
+    if not cheap:
+        return SMALL
+    return WIDE if program.needs.delicate == NOTHING_DELICATE else CHEAP
