@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -114,6 +116,12 @@ def test_the_attaining_image(padding: str, norm: str) -> None:
     assert lnk.ntk(arch).diagonal(image[None])[0] == pytest.approx(C.value, rel=1e-10)
     with pytest.raises(InputError, match="a finite C"):
         lnk.sup_diagonal(lnk.cnn(hidden=1)).attaining_input((4, 4, 1))
+
+
+@pytest.mark.parametrize("shape", [0, -3, (), (4, 0, 3), (4, 4, 1.5), True, "3"])
+def test_a_shape_that_no_input_has(shape: Any) -> None:
+    with pytest.raises(InputError, match="shape: expected positive integers"):
+        lnk.sup_diagonal(lnk.mlp(norm="first")).attaining_input(shape)
 
 
 def test_what_an_image_s_C_is_said_to_be() -> None:

@@ -183,7 +183,14 @@ class SupDiagonal:
                 "one whose Θ(x, x) is not bounded",
                 "Ask lnkernel.diverging_witness for an input with a large output",
             )
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        if not sizes or not all(type(size) is int and size > 0 for size in sizes):
+            raise InputError(
+                "shape",
+                "positive integers, one for each axis of an input",
+                repr(shape),
+                "Write e.g. 3, or (32, 32, 3)",
+            )
         norm = min(max(self.attained_at, 1 / far), far)
         channels = np.zeros(sizes[-1])
         channels[: sizes[-1] // 2 * 2] = np.resize([1.0, -1.0], sizes[-1] // 2 * 2)
