@@ -64,18 +64,19 @@ def descend(
         data = as_ensemble_data(x, y, many, dtype)
         settings = settings_of(data.points, steps, None, None, 1000, progress)
         optimizer = optax.inject_hyperparams(optax.sgd)(learning_rate=1.0)
-        own = jax.vmap(lambda p, rate: _with_rate(optimizer, p, rate))(
+        start = jax.vmap(lambda p, rate: _with_rate(optimizer, p, rate))(
             params, jnp.asarray(rates, dtype)
         )
         rows, seeds = rows_at_a_time(many), list(range(many))
         with prepare_run(
-            graph, nnx.Param, params, rest, optimizer, data, seeds, settings, rows, w, own
+            graph, nnx.Param, params, rest, optimizer, data, seeds, settings, rows, w, start
         ) as run:
             run.go(past_divergence=True)
             outputs = None
             if predict_at is not None:
                 there = jnp.asarray(predict_at, dtype)
-                outputs = np.asarray(predict(run.learner, run.state, there))
+                each_its_own = there.ndim == 3
+                outputs = np.asarray(predict(run.learner, run.state, there, each_its_own))
     values = {name: _whole(w[name], len(grid), run.diverged) for name in w.names}
     return Descent(grid, run.diverged, values, outputs)
 
