@@ -44,10 +44,16 @@ class Arithmetic(Protocol):
     and `softened` turn into ordinary numbers.
 
     `name` and `purpose` are for messages: "balls", "certificate".
+
+    `rounds_angles` is for networks that make little of a rounding error of the cosine: angles are then taken from
+    it, and small ones have no digits of their own.
     """
 
     name: str
     purpose: str
+
+    @property
+    def rounds_angles(self) -> bool: ...
 
     # constants
     def real(self, x: float) -> Number:

@@ -103,6 +103,8 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
 
         w' = a1 a2 w + kappa,   z' = a1 a2 z + b1 b2 + kappa,   c' = a1 a2 c + b1 b2,
         e' = e (S/(b1 + b2))^2.
+
+    Where angles may be rounded, w' and z' are taken from c'.
     """
     if known_zero(bias):
         return cov, 1.0
@@ -133,6 +135,9 @@ def with_bias(num: Arithmetic, cov: Covariance, bias: Number) -> tuple[Covarianc
         tilt = 0.5 * (sine * sine) * num.divide(1.0, 1.0 + old + new)
         shrink = num.divide(crossed, one.other + two.other)
         e = cov.e * (shrink * shrink)
+    if num.rounds_angles:
+        c = old * cov.c + new
+        return Covariance(first, second, 0.5 - 0.5 * c, 0.5 + 0.5 * c, c, e), share
     w = old * cov.w + tilt
     if cov.never_obtuse:
         return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True), share

@@ -94,7 +94,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     few = n * (n - 1) // 2 <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(i, n, size)]
     found = Tiles(quick, one, one, [] if few else corners, batch).write(write, one_half=True)
-    ends = diagonal_of(program, one.points)  # while tiles are computed
+    ends = _diagonal(program, quick, one)  # while tiles are computed
     for delicate, written in [([np.triu_indices(n, 1)], [])] if few else found:
         for a, b, values in _with_care(quick, one.points, one.points, delicate, (n, n)):
             _wait_for(written)
@@ -122,7 +122,7 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     few = n * m <= FEW
     corners = [(i, j) for i in range(0, n, size) for j in range(0, m, size)]
     found = Tiles(quick, one, two, [] if few else corners, batch).write(write, one_half=False)
-    ends, ends2 = (diagonal_of(program, side.points) for side in (one, two))
+    ends, ends2 = (_diagonal(program, quick, side) for side in (one, two))
     rows, columns = np.indices((n, m) if few else (0, 0)).reshape(2, -1)
     for delicate, written in [([(rows, columns)], [])] if few else found:
         for a, b, values in _with_care(quick, one.points, two.points, delicate, (n, m)):
@@ -131,6 +131,13 @@ def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
                 matrix[a, b] = value
         _wait_for(written)
     return out, ends, ends2
+
+
+def _diagonal(program: Program, quick: Program, side: Prepared) -> Out:
+    """The kernels of every point with itself: by the rules of all layers, also where pairs are a function of the angle,
+    and with the digits that pairs have."""
+    by_angle = quick.structure is not program.structure
+    return diagonal_of(program if by_angle else quick, side.points)
 
 
 class Tile(NamedTuple):

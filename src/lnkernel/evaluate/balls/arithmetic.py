@@ -17,6 +17,8 @@ from lnkernel.evaluate.balls.numbers import BITS, Ball, Truth, balls, elementwis
 class BallOperations:
     """What is the same for balls and for balls along a ray."""
 
+    rounds_angles = False
+
     def real(self, x: float) -> Ball:
         return arb(x)
 

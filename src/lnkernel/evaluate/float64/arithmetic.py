@@ -13,7 +13,7 @@ from jax import Array
 from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide
-from lnkernel.evaluate.float64.gaps import DELICATE
+from lnkernel.evaluate.float64.gaps import DELICATE, NOTHING_DELICATE
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import (
@@ -53,6 +53,10 @@ class Float64:
     ):
         self.with_range, self.quick, self.equal, self.sharp = with_range, quick, equal, sharp
         self.delicate = delicate
+
+    @property
+    def rounds_angles(self) -> bool:
+        return self.quick and self.delicate == NOTHING_DELICATE
 
     def real(self, x: float) -> float:
         return float(x)

@@ -29,6 +29,8 @@ def with_gap(c: Array, least: float) -> tuple[Array, Array, Array]:
     Both are, so that no rule takes the angle for an obtuse one and goes on with the other.
     """
     w, z = 0.5 - 0.5 * c, 0.5 + 0.5 * c
+    if least == NOTHING_DELICATE:
+        return w, z, c
     good, xp = (w > least) & (z > least), namespace.of(c)
     return xp.where(good, w, xp.nan), xp.where(good, z, xp.nan), c
 

@@ -145,12 +145,12 @@ def quick(
     if with_difference:
         r1, r2 = one.length[:, None], two.length[None, :]
         e = divide(*namespace.of(r1, r2).broadcast_arrays(r1 - r2, r1 + r2))
-    limit = delicate_below(dimension)
     if least == NOTHING_DELICATE:
-        limit = least
-    elif dimension > FEW:
-        limit = max(limit, least)
-    delicate = (w < limit) | (z < limit)
+        delicate = namespace.of(w).zeros(w.shape, bool)
+    else:
+        limit = delicate_below(dimension)
+        limit = max(limit, least) if dimension > FEW else limit
+        delicate = (w < limit) | (z < limit)
     if not all_live:
         delicate = delicate & one.live[:, None] & two.live[None, :]
     return _covariances_of_all(one, two, w, z, e, all_live), delicate

@@ -17,7 +17,6 @@ import numpy as np
 from jax import Array
 
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.elementary import product_sum
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
 from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
@@ -121,18 +120,26 @@ def _products(one: Orders, two: Orders) -> list[Any]:
             found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
             excess -= len(first)
         else:
-            found.append(product_sum(list(zip(first, second, strict=True))))
+            found.append(_chain(first, second))
     return found
 
 
+def _chain(first: tuple[Any, ...], second: tuple[Any, ...]) -> Any:
+    """The sum of products, one after the other: a fused multiplication and addition each."""
+    value = first[0] * second[0]
+    for x, y in zip(first[1:], second[1:], strict=True):
+        value = value + x * y
+    return value
+
+
 def _clenshaw(coefficients: list[Any], y: Array) -> tuple[Any, Any]:
-    """The Chebyshev series in y, and its derivative."""
+    """The Chebyshev series in y, and its derivative; each step waits for one fused multiplication and addition."""
     if not coefficients:
         return 0.0, 0.0
     twice = 2 * y
     value: Any = 0.0
     above, slope, slope_above = value, value, value
     for coefficient in coefficients[:0:-1]:
-        slope, slope_above = 2 * value + (twice * slope - slope_above), slope
-        value, above = coefficient + (twice * value - above), value
-    return coefficients[0] + (y * value - above), value + (y * slope - slope_above)
+        slope, slope_above = twice * slope + (2 * value - slope_above), slope
+        value, above = twice * value + (coefficient - above), value
+    return y * value + (coefficients[0] - above), y * slope + (value - slope_above)

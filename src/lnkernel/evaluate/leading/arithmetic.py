@@ -17,6 +17,7 @@ class LeadingTerms:
     """
 
     name, purpose = "leading terms", "law of growth"
+    rounds_angles = False
 
     def __init__(self) -> None:
         self.amplified: list[bool] = []
