@@ -39,8 +39,8 @@ finite-results: setup  ## tables and figures of the pages on finite networks, fr
 test: lint types docs  ## lint, type-check and test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
-test-slow: setup  ## the long tests only
-	$(BIN)/python -m pytest -m slow
+test-slow: setup  ## the long tests only: an hour and more
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 demo: setup  ## with and without LayerNorm far from the data: kernels, trained networks, bound
 	$(BIN)/lnkernel demo

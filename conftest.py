@@ -82,6 +82,25 @@ LONG = {
     "test_symmetric_matrix_and_diagonal_by_programs[scale and bias]",
     "test_the_chain[last-0.0]",
     "test_anisotropy_is_the_mixed_derivative",  # of a LeNet; tests/tangents has one of an MLP
+    "test_runs_and_says_what_it_was_committed_with[08_edge_of_stability]",  # it trains networks
+    "test_delicate_pairs[clip by a table]",
+    "test_gradient_by_hyperparameters[eps, scale, bias]",
+    "test_gradient_by_hyperparameters[a loop over 20 blocks]",
+    "test_gradient_by_the_input[scale and bias, p2]",
+    "test_gradient_of_the_diagonal[general .75]",
+    "test_the_diagonal_of_long_images[sigmoid]",
+    "test_beside_integrals[clip-pooled]",
+    "test_by_programs[degrees 3, .75, linear]",
+    "test_by_programs[LN after, eps]",
+    "test_is_the_product_of_jacobians[twin-float64-methods2]",
+    "test_the_bend_of_an_mlp_bounds_its_hessian[0.0]",  # the start, which 0.3 includes
+    "test_a_layernorm_behind_it[Softplus(beta=1.0)-inf]",
+    "test_programs_compute_what_numpy_does[GAP, branches]",
+    "test_programs_compute_what_numpy_does[branches]",
+    "test_programs_compute_what_numpy_does[circular, strides]",
+    "test_finite_networks_agree[LN all]",
+    "test_finite_networks_agree[no LN]",
+    "test_a_loop_over_blocks_is_the_blocks_one_by_one[relu]",
 }
 
 
