@@ -13,8 +13,9 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.expansion import count_series
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.gram import eager
+from lnkernel.gram import by_length, eager
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(30, 4)), np.zeros((1, 4)), 1e-7 * RNG.normal(size=(3, 4))])
@@ -80,10 +81,36 @@ def test_nothing_is_compiled() -> None:
     x, y = RNG.normal(size=(300, 4)), RNG.normal(size=300)
     post = lnk.posterior(lnk.mlp(), x, y)
     post.mean(X), post.ensemble_variance(X)
+    lnk.ntk(lnk.mlp(hidden=8, activation=lnk.Erf()))(x)  # which would be compiled for seconds
     assert not compiled
     with eager.without_numpy():  # it would be noticed
         lnk.ntk(lnk.serial(lnk.Dense(3), lnk.Relu(), lnk.Dense(3), lnk.Abs(), lnk.Dense(1)))(X)
     assert compiled
+
+
+@pytest.mark.parametrize(
+    ("arch", "series"),
+    [
+        (lnk.mlp(hidden=3), 0),
+        (lnk.mlp(hidden=3, activation=lnk.Tanh()), 3),
+        (lnk.mlp(hidden=3, activation=lnk.Tanh(), norm="first"), 1),  # one function of the angle
+        (lnk.mlp(hidden=3, activation=lnk.Tanh(), norm="last"), 2),
+        (lnk.mlp(hidden=3, norm="first"), 0),
+    ],
+)
+def test_activations_that_are_compiled_one_after_the_other(arch: lnk.Node, series: int) -> None:
+    assert count_series(arch) == series
+
+
+def test_few_pairs_are_not_asked_whether_they_are_gentle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> float:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(by_length, "_steepness", refuse)
+    theta = lnk.ntk(lnk.mlp(hidden=1, activation=lnk.Erf(), W_std=1.1))
+    theta(X), theta.diagonal(X)
+    with pytest.raises(AssertionError, match="asked"):
+        theta(RNG.normal(size=(120, 4)))
 
 
 def test_results_are_ours_to_change() -> None:

@@ -50,12 +50,15 @@ class Span(NamedTuple):
         return np.linspace(2.0 ** (self.shortest / STEPS), 2.0 ** (self.longest / STEPS), count)
 
 
-def dissect_for(parts: Dissected, which: tuple[str, ...], *inputs: Array) -> Dissected:
-    """The parts of a network with what its activations take for these inputs (n, ..., d)."""
+def dissect_for(
+    parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True
+) -> Dissected:
+    """The parts of a network with what its activations take for these inputs (n, ..., d). Whether it is gentle is asked
+    only where there are `many` pairs: for few it would take as long as they do."""
     span = None if parts.needs.centred_input or parts.needs.positions else _span_of(inputs)
     if span is None:
         return dissect_numbers(expand(_arch(parts), *inputs))
-    return _dissect_within(_Key(parts.structure, parts.varying.tobytes(), which, parts), span)
+    return _dissect_within(_Key(parts.structure, parts.varying.tobytes(), which, parts), span, many)
 
 
 def _arch(parts: Dissected) -> Node:
@@ -86,11 +89,11 @@ class _Key:
 
 
 @lru_cache(maxsize=256)
-def _dissect_within(key: _Key, span: Span) -> Dissected:
+def _dissect_within(key: _Key, span: Span, many: bool) -> Dissected:
     whole = _arch(key.parts)
     arch = expand(whole, span.lengths(SOME)[:, None])
     made = dissect_numbers(arch)
-    if made.needs.compiler or not all(map(_is_analytic, layers_of(whole))):
+    if not many or made.needs.compiler or not all(map(_is_analytic, layers_of(whole))):
         return made
     net = Network(arch, made.needs)
     gentle = _steepness(net, key.which, span.lengths(SOME)) <= STEEPEST

@@ -12,11 +12,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from lnkernel.gram import pairs
+from lnkernel.gram.network import Needs
 from lnkernel.gram.prepared import diagonal_of
 from lnkernel.gram.program import Program, network_of, select
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
+# Of deep networks of smooth activations, whose programs take seconds to compile: four layers one, twenty of them fifty.
+MOST_DEEP = 250_000
+SHALLOW = 2  # such activations
 MOST_CHEAP = 100_000  # pairs of networks without series, which take a few 100 ns each
 # Pairs of a larger matrix, whose other pairs are compiled: NumPy takes from 1 to 25 microseconds for each, XLA up to a
 # minute for the careful rules of closed forms. On a line most pairs are delicate to a smooth activation.
@@ -37,10 +41,14 @@ def without_numpy() -> Iterator[None]:
         MOST, MOST_CHEAP, MOST_DELICATE = usual
 
 
-def suits(program: Program, pairs: int, has_series: bool) -> bool:
-    """Whether so many pairs are computed faster than a program is compiled. Of equal blocks it is compiled soon."""
-    most = MOST if has_series or program.needs.loop else MOST_CHEAP
-    return pairs <= most and not program.needs.compiler
+def suits(needs: Needs, pairs: int, series: int) -> bool:
+    """Whether so many pairs are computed faster than a program is compiled, which takes the longer the more activations
+    with series there are one after the other. Of equal blocks it is compiled soon."""
+    if series > SHALLOW:
+        most = min(MOST * (series / SHALLOW) ** 2, MOST_DEEP)
+    else:
+        most = MOST if series or needs.loop else MOST_CHEAP
+    return pairs <= most and not needs.compiler
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:

@@ -52,7 +52,7 @@ class _Matrix(NamedTuple):
 
 def _matrices(arch: Node, which: tuple[str, ...], inputs: list[np.ndarray]) -> list[_Matrix]:
     program = program_for(dissect_numbers(arch), which, *inputs)
-    way = eager if eager.suits(program, SAMPLE * SAMPLE, has_series=True) else tiled
+    way = eager if eager.suits(program.needs, SAMPLE * SAMPLE, series=1) else tiled
     if len(inputs) == 1:
         out, ends = way.symmetric(program, *inputs)
         found = zip(out, ends, ends, strict=True)

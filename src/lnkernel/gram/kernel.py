@@ -31,12 +31,13 @@ from lnkernel.check import (
     check_dimensions,
 )
 from lnkernel.errors import InputError, KernelOverflowError
-from lnkernel.evaluate.float64.expansion import expand, fixes_lengths, has_series
+from lnkernel.evaluate.float64.expansion import count_series, expand, fixes_lengths, has_series
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import eager, images, tiled, traced
 from lnkernel.gram.by_length import dissect_for
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
+from lnkernel.gram.network import Needs
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
 from lnkernel.gram.sharded import Layout, sharded
 from lnkernel.gram.structure import assemble, dissect
@@ -95,8 +96,10 @@ class _OfPoints:
             points2 = points if x2 is None or x2 is x else self._points("x2", x2)
             self._check(points, points2)
             self._demand_memory(len(points), None if points2 is points else len(points2))
-            program = self._program(points, points2, self._has_series)
-            way = self._way(program, len(points) * len(points2))
+            count = len(points) * len(points2)
+            many = not eager.suits(self._parts.needs, count, self._series)
+            program = self._program(points, points2, self._has_series, many)
+            way = self._way(program.needs, count)
             if points2 is points:
                 out, ends = way.symmetric(program, points)
                 _check_range("x", points, ends)
@@ -164,13 +167,13 @@ class _OfPoints:
             _check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
 
-    def _program(self, x: Array, x2: Array, needs_terms: bool) -> Program:
+    def _program(self, x: Array, x2: Array, needs_terms: bool, many: bool = False) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
         dissected = self._parts
         if needs_terms and self._fixes_lengths and not self._of_positions:
             dissected = self._parts_for_all
         elif needs_terms:
-            dissected = dissect_for(self._parts, self.which, *inputs)
+            dissected = dissect_for(self._parts, self.which, *inputs, many=many)
         return program_for(dissected, self.which, *inputs)
 
     @property
@@ -178,11 +181,11 @@ class _OfPoints:
         """The matrices of all pairs inside of a program."""
         return images.traced_matrix if self._of_positions else traced.matrix
 
-    def _way(self, program: Program, pairs: int) -> Way:
+    def _way(self, needs: Needs, pairs: int) -> Way:
         """How so many pairs are computed."""
         if self._of_positions:
             return images
-        return eager if eager.suits(program, pairs, self._has_series) else tiled
+        return eager if eager.suits(needs, pairs, self._series) else tiled
 
     @cached_property
     def _of_positions(self) -> bool:
@@ -222,6 +225,10 @@ class _OfPoints:
     @cached_property
     def _has_series(self) -> bool:
         return has_series(self.arch)
+
+    @cached_property
+    def _series(self) -> int:
+        return count_series(self.arch)
 
     @cached_property
     def _knows_diagonal(self) -> bool:

@@ -64,6 +64,17 @@ def fixes_lengths(arch: Node) -> bool:
     return True
 
 
+def count_series(arch: Node) -> int:
+    """How many such activations a program computes one after the other: all behind a layer that fixes the lengths are
+    one function of the angle."""
+    count = 0
+    for layer in layers_of(arch):
+        if traits(layer).fixes_length:
+            return max(count, 1) if has_series(arch) else 0
+        count += sum(map(_follows_lengths, _parts(layer)))
+    return count
+
+
 def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
     """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that."""
     # as plain numbers, by which the choices are remembered
