@@ -9,7 +9,11 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.arch import Node
+from lnkernel.calculus.covariance import Covariance, Length, with_bias
+from lnkernel.evaluate.float64.arithmetic import EagerFloat64
 from lnkernel.evaluate.float64.expansion import expand
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
+from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.gram import eager, pairs, tiled
 from lnkernel.gram.by_length import dissect_for
 from lnkernel.gram.prepared import diagonal_of, prepare
@@ -120,6 +124,22 @@ def test_quick_pairs_to_50_digits(
         error = abs(float((matrix[row, column] - exact.Theta) / exact.Theta_scale))
         assert error < tolerance, (row, column)
         assert error <= lnk.ntk(arch).error_estimate(x[[row, column]]), (row, column)
+
+
+def test_angles_behind_a_bias_from_their_cosines() -> None:
+    """By hand: the vectors (r, 0, b) and (s cos, s sin, b)."""
+    angles, r, s, bias = np.linspace(0.0, np.pi, 9), 0.7, 1.9, 0.3
+    lengths = Length(as_precise(np.full(9, r * r))), Length(as_precise(np.full(9, s * s)))
+    w, z = np.sin(angles / 2) ** 2, np.cos(angles / 2) ** 2
+    pair = Covariance(*lengths, w, z, np.cos(angles), None)
+    num = EagerFloat64(quick=True, delicate=NOTHING_DELICATE)
+    assert num.rounds_angles
+    assert not EagerFloat64(delicate=NOTHING_DELICATE).rounds_angles  # the careful way never
+    made, _ = with_bias(num, pair, bias)
+    expected = (r * s * np.cos(angles) + bias**2) / np.sqrt((r * r + bias**2) * (s * s + bias**2))
+    np.testing.assert_allclose(made.c, expected, rtol=0, atol=3e-16)
+    np.testing.assert_allclose(made.w, (1 - expected) / 2, rtol=0, atol=3e-16)
+    np.testing.assert_allclose(made.z, (1 + expected) / 2, rtol=0, atol=3e-16)
 
 
 def test_inputs_longer_than_all_that_a_network_is_prepared_for() -> None:
