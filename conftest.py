@@ -93,7 +93,7 @@ LONG = {
     "test_by_programs[degrees 3, .75, linear]",
     "test_by_programs[LN after, eps]",
     "test_is_the_product_of_jacobians[twin-float64-methods2]",
-    "test_the_bend_of_an_mlp_bounds_its_hessian[0.0]",  # the start, which 0.3 includes
+    "test_the_bend_of_an_mlp_bounds_its_hessian[0.0]",
     "test_a_layernorm_behind_it[Softplus(beta=1.0)-inf]",
     "test_programs_compute_what_numpy_does[GAP, branches]",
     "test_programs_compute_what_numpy_does[branches]",

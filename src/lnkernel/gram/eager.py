@@ -18,7 +18,7 @@ from lnkernel.gram.program import Program, network_of, select
 from lnkernel.types import Array
 
 MOST = 10_000  # pairs
-# Of deep networks of smooth activations, whose programs take seconds to compile: four layers one, twenty of them fifty.
+# Of deep networks of smooth activations, whose programs take from seconds to a minute to compile
 MOST_DEEP = 250_000
 SHALLOW = 2  # such activations
 MOST_CHEAP = 100_000  # pairs of networks without series, which take a few 100 ns each

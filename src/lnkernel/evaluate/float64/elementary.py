@@ -83,10 +83,11 @@ def total(terms: list[Array]) -> Array:
 def product_sum(pairs: list[tuple[Array, Array]]) -> Array:
     """Sum of products, as a few short chains side by side: that is fastest."""
     chains = 4 if len(pairs) > 8 else math.isqrt(len(pairs))
-    return total([_chain(pairs[k::chains]) for k in range(chains)])
+    return total([chain_products(pairs[k::chains]) for k in range(chains)])
 
 
-def _chain(pairs: list[tuple[Array, Array]]) -> Array:
+def chain_products(pairs: list[tuple[Array, Array]]) -> Array:
+    """Sum of products, one after the other: a fused multiplication and addition each."""
     products = [x * y for x, y in pairs]
     return sum(products[1:], products[0])
 

@@ -65,8 +65,8 @@ def fixes_lengths(arch: Node) -> bool:
 
 
 def count_series(arch: Node) -> int:
-    """How many such activations a program computes one after the other: all behind a layer that fixes the lengths are
-    one function of the angle."""
+    """How many such activations a program computes one after the other. Those behind a layer that fixes the lengths are
+    one function of the angle, and count only where there are no others."""
     count = 0
     for layer in layers_of(arch):
         if traits(layer).fixes_length:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.elementary import chain_products
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
 from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
@@ -120,16 +121,8 @@ def _products(one: Orders, two: Orders) -> list[Any]:
             found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
             excess -= len(first)
         else:
-            found.append(_chain(first, second))
+            found.append(chain_products(list(zip(first, second, strict=True))))
     return found
-
-
-def _chain(first: tuple[Any, ...], second: tuple[Any, ...]) -> Any:
-    """The sum of products, one after the other: a fused multiplication and addition each."""
-    value = first[0] * second[0]
-    for x, y in zip(first[1:], second[1:], strict=True):
-        value = value + x * y
-    return value
 
 
 def _clenshaw(coefficients: list[Any], y: Array) -> tuple[Any, Any]:
