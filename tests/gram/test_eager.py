@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64 import arithmetic, namespace
 from lnkernel.evaluate.float64.expansion import count_series
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.gram import by_length, eager
 
 RNG = np.random.default_rng(0)
@@ -189,3 +190,25 @@ def test_a_scan_over_a_thousand_architectures_keeps_nothing() -> None:
         lnk.nngp(arch)(X[:3])
     assert maps() < before[0] + 100
     assert resident() < before[1] + 2**25
+
+
+@pytest.mark.parametrize("act", [lnk.Silu(), lnk.Tanh(), lnk.Softplus()], ids=repr)
+def test_products_in_place_of_a_sum_over_polynomials(
+    act: lnk.Elementwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same digits for few points, of which some are close, antipodal or on a ray."""
+    x = np.delete(X, 30, axis=0)  # without the zero vector
+    arch = lnk.mlp(hidden=3, activation=act, W_std=1.0)
+    by_products = lnk.ntk(arch)(x)
+    monkeypatch.setattr(arithmetic, "FEW_PAIRS", x.size**2)
+    by_sums = lnk.ntk(arch)(x)
+    ends = np.sqrt(np.diag(by_sums))
+    assert np.abs((by_products - by_sums) / ends / ends[:, None]).max() < 1e-14
+    assert (by_products != by_sums).any()  # two ways
+
+
+def test_features_of_inputs_that_stand_in_many_pairs() -> None:
+    lengths = RNG.choice([0.3, 0.7, 1.1], 40)
+    once, each = (features(lnk.Tanh(), r, 512) for r in (lengths, lengths[:, None]))
+    for one, other in zip(once, each, strict=True):
+        np.testing.assert_allclose(one, other[..., 0], rtol=0, atol=1e-15)

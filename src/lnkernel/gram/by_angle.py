@@ -20,12 +20,17 @@ def quickest(program: Program) -> Program:
     """The same kernels of pairs, for the least work: by their angle alone where that will do, and without more care for
     small angles where a network makes little of a rounding error of the cosine."""
     made = by_angle(program)
-    if made is program and program.all_live and program.needs.gentle:
-        # nor do rounding errors of the lengths count beside that of the cosine
-        return program._replace(
-            needs=program.needs._replace(delicate=NOTHING_DELICATE, sharp_lengths=False)
-        )
-    return made
+    return without_care(program) if made is program else made
+
+
+def without_care(program: Program) -> Program:
+    """The same kernels of pairs, without more care for small angles, where the network is gentle."""
+    if not (program.all_live and program.needs.gentle):
+        return program
+    # nor do rounding errors of the lengths count beside that of the cosine
+    return program._replace(
+        needs=program.needs._replace(delicate=NOTHING_DELICATE, sharp_lengths=False)
+    )
 
 
 def by_angle(program: Program) -> Program:

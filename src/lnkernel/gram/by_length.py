@@ -26,6 +26,7 @@ from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64.expansion import SOME, expand
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.gram import pairs
 from lnkernel.gram.network import Network
@@ -54,7 +55,7 @@ def dissect_for(
     parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True
 ) -> Dissected:
     """The parts of a network with what its activations take for these inputs (n, ..., d). Whether it is gentle is asked
-    only where there are `many` pairs: for few it would take as long as they do."""
+    only where there are so `many` pairs that it pays."""
     span = None if parts.needs.centred_input or parts.needs.positions else _span_of(inputs)
     if span is None:
         return dissect_numbers(expand(_arch(parts), *inputs))
@@ -95,8 +96,8 @@ def _dissect_within(key: _Key, span: Span, many: bool) -> Dissected:
     made = dissect_numbers(arch)
     if not many or made.needs.compiler or not all(map(_is_analytic, layers_of(whole))):
         return made
-    net = Network(arch, made.needs)
-    gentle = _steepness(net, key.which, span.lengths(SOME)) <= STEEPEST
+    plain = made.needs._replace(delicate=NOTHING_DELICATE, sharp_lengths=False)
+    gentle = _steepness(Network(arch, plain), key.which, span.lengths(SOME)) <= STEEPEST
     return made._replace(needs=made.needs._replace(gentle=gentle))
 
 
@@ -114,7 +115,7 @@ def _steepness(net: Network, which: tuple[str, ...], lengths: np.ndarray) -> flo
     def at(w: float) -> np.ndarray:
         pair = Covariance(length, length, w * one, (1 - w) * one, (1 - 2 * w) * one, 0.0 * one)
         with np.errstate(all="ignore"):
-            return np.array(select(pairs.through(net, pair, None), which))
+            return np.array(select(pairs.through(net, pair, None, quick=True), which))
 
     equal = at(0.0)
     return float(np.max((equal - at(NEAR)) / (2 * NEAR * equal)))

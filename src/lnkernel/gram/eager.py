@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from lnkernel.gram import pairs
+from lnkernel.gram.by_angle import without_care
 from lnkernel.gram.network import Needs
 from lnkernel.gram.prepared import diagonal_of
 from lnkernel.gram.program import Program, network_of, select
@@ -58,7 +59,7 @@ def suits_delicate(program: Program, pairs: int) -> bool:
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
     """The kernels of all pairs of x; and their diagonals."""
-    n = len(x)
+    n, program = len(x), without_care(program)
     with np.errstate(all="ignore"):
         points = pairs.prepare(program.needs, np.asarray(x))
         ends = diagonal_of(program, points)
@@ -75,6 +76,7 @@ def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
 
 def rectangular(program: Program, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     """The kernels of all pairs of x and x2; and the diagonals of both."""
+    program = without_care(program)
     net = network_of(program)
     with np.errstate(all="ignore"):
         one, two = (pairs.prepare(net.needs, np.asarray(some)) for some in (x, x2))

@@ -31,7 +31,14 @@ from lnkernel.check import (
     check_dimensions,
 )
 from lnkernel.errors import InputError, KernelOverflowError
-from lnkernel.evaluate.float64.expansion import count_series, expand, fixes_lengths, has_series
+from lnkernel.evaluate.float64.arithmetic import FEW_PAIRS
+from lnkernel.evaluate.float64.expansion import (
+    count_series,
+    expand,
+    fixes_lengths,
+    has_series,
+    sums_series,
+)
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import eager, images, tiled, traced
 from lnkernel.gram.by_length import dissect_for
@@ -98,6 +105,7 @@ class _OfPoints:
             self._demand_memory(len(points), None if points2 is points else len(points2))
             count = len(points) * len(points2)
             many = not eager.suits(self._parts.needs, count, self._series)
+            many = many or (self._sums_series and count > FEW_PAIRS)
             program = self._program(points, points2, self._has_series, many)
             way = self._way(program.needs, count)
             if points2 is points:
@@ -225,6 +233,10 @@ class _OfPoints:
     @cached_property
     def _has_series(self) -> bool:
         return has_series(self.arch)
+
+    @cached_property
+    def _sums_series(self) -> bool:
+        return sums_series(self.arch)
 
     @cached_property
     def _series(self) -> int:

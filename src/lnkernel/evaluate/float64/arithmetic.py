@@ -27,6 +27,7 @@ from lnkernel.evaluate.float64.precise import (
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 T = TypeVar("T")
+FEW_PAIRS = 256  # for which a table of numbers of single inputs takes longer than it saves
 
 
 class Float64:
@@ -41,7 +42,6 @@ class Float64:
 
     name, purpose = "float64", "kernel"
     xp: Any = jnp  # where its functions are
-    prepared = False  # whether `of_input` works on NumPy's numbers, or has its results already
 
     def __init__(
         self,
@@ -144,6 +144,11 @@ class Float64:
     def either(self, one: Any, other: Any) -> Any:
         return True if one is True or other is True else self.xp.logical_or(one, other)
 
+    def prepares(self, pairs: int) -> bool:
+        """Whether `of_input` works on NumPy's numbers or has its results already, so that what single inputs need for
+        so many pairs may take tables."""
+        return False
+
     def of_input(self, compute: Callable[..., T], *numbers: Any) -> T:
         """What `compute` makes of numbers that belong to one input: done once for it, not once for all its pairs."""
         return compute(*numbers)
@@ -187,6 +192,9 @@ class EagerFloat64(Float64):
     """
 
     xp = np
+
+    def prepares(self, pairs: int) -> bool:
+        return pairs > FEW_PAIRS
 
     def cosines(self, leg_square: Any, other: Array) -> Cosines:
         if not (_is_known(leg_square) and _is_known(other)):

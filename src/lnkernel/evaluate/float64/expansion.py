@@ -40,7 +40,7 @@ from lnkernel.evaluate.float64.resolution import LONGEST
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
-KNOWN = (1024, 4096)  # of which the largest choice leaves out half
+KNOWN = (1024, 2048, 4096)  # of which the largest choice leaves out half
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
 STEPS = 8  # lengths are rounded up to powers of 2^(1/8), so that few programs are compiled
 FEW_IMAGES = 8
@@ -51,6 +51,11 @@ SOME = 64  # inputs that are followed: by their lengths all the others lie betwe
 def has_series(arch: Node) -> bool:
     """Whether a network has activations that are computed in a way that depends on the inputs."""
     return any(map(_follows_lengths, _parts(arch)))
+
+
+def sums_series(arch: Node) -> bool:
+    """Whether some of them have no closed form, so that a pair that asks for care takes hundreds of terms."""
+    return any(_follows_lengths(part) and form_of(part, Float64()) is None for part in _parts(arch))
 
 
 def fixes_lengths(arch: Node) -> bool:
@@ -100,12 +105,22 @@ class Choice(NamedTuple):
     longest: float | None = None
 
 
-def _prepare(part: Any, plain: Elementwise, length: float) -> Node:
+class Reach(NamedTuple):
+    """The largest length before an activation, and whether it is that of all inputs."""
+
+    length: float
+    of_all: bool
+
+
+def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
     """The activation, ready for vectors of up to this length."""
+    has_form, length = form_of(plain, Float64()) is not None, reach.length
+    if has_form and not reach.of_all:  # a table is for one length
+        return part
     choice = None if function_of(plain).kinks else choice_for(plain, length)
     if choice is not None:
         return Expanded(part, *choice)
-    if form_of(plain, Float64()) is not None:
+    if has_form:
         return part
     try:
         return prepare_integrals(part, plain, length)
@@ -193,8 +208,8 @@ def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
     return np.asarray(x[order[np.linspace(0, len(x) - 1, count).round().astype(int)]])
 
 
-def _lengths(arch: Node, x: np.ndarray) -> list[float]:
-    """The largest length before each of these activations, in the order of the data."""
+def _lengths(arch: Node, x: np.ndarray) -> list[Reach]:
+    """Those before each of these activations, in the order of the data."""
     with jax.enable_x64(True), np.errstate(all="ignore"):
         num = Probe(needs_range(arch))
         if x.ndim > 2:
@@ -202,13 +217,13 @@ def _lengths(arch: Node, x: np.ndarray) -> list[float]:
             both = [pixels.prepare(x, centre, num.with_range) for centre in (False, True)]
             raw, centred = (pixels.of_same(each, at, True) for each in both)
             rule(arch, at_input(raw, centred, at), num)
-            return num.lengths
+            return num.found
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
         centred = raw
         if reads_centred_input(arch):
             centred = geometry.itself(geometry.prepare(x, True, num.with_range), all_live=False)
         rule(arch, at_input(raw, centred), num)
-    return num.lengths
+    return num.found
 
 
 class Probe(EagerFloat64):
@@ -216,7 +231,7 @@ class Probe(EagerFloat64):
 
     def __init__(self, with_range: bool):
         super().__init__(with_range)
-        self.lengths: list[float] = []
+        self.found: list[Reach] = []
 
 
 @graded_quadrature.register
@@ -239,7 +254,7 @@ def _(
 def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     """Lengths and means, roughly."""
     r = np.maximum(num.sqrt(cov.first.q), SHORTEST)
-    num.lengths.append(float(np.max(r)))
+    num.found.append(Reach(float(np.max(r)), np.ndim(r) == 0))
     x, weights = nodes_and_weights(2)
     phi = function_of(layer)
     # of a smooth function of short vectors every fourth node tells as much, to 12 digits

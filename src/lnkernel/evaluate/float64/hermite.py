@@ -63,7 +63,8 @@ def _(
         return closed.dual(form, cov, num)
     if num.equal and (itself := dual_of_equals(num, layer, cov, longest)) is not None:
         return itself
-    if num.prepared and longest is not None and np.ndim(r1) and np.ndim(r2):
+    vary = np.ndim(r1) and np.ndim(r2)
+    if num.quick and vary and longest is not None and num.prepares(np.size(r1) * np.size(r2)):
         quick = dual_by_products(num, layer, cov, (r1, r2), terms, longest)
         if quick is not None:
             return quick

@@ -24,13 +24,24 @@ SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
+KNOWN = (
+    2,
+    1026,
+    2050,
+    4098,
+)  # terms for which weights are computed; of fewer they are the first of these
 
 
-@lru_cache(maxsize=16)
 def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (m,), and weights (m, terms) with a_n = sum_j phi(r x_j) weights[j, n]."""
-    half = np.arange(1, round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
-    x = np.concatenate([-half[::-1], [0], half])
+    x, weights = _first_weights(next(known for known in KNOWN if terms <= known))
+    return x, weights[:, :terms]
+
+
+@lru_cache(maxsize=len(KNOWN))
+def _first_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many; of negative nodes they are those of the positive ones, or less than 0 where the polynomial is odd."""
+    x = np.arange(round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
     rows = np.empty((terms, len(x)), dtype=np.longdouble)  # h_n(x) exp(-x²/4)
     rows[0] = np.exp(-x * x / 4)
     if terms > 1:
@@ -39,7 +50,9 @@ def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
         last = np.sqrt(np.longdouble(n)) * rows[n - 1]
         rows[n + 1] = (x * rows[n] - last) / np.sqrt(np.longdouble(n + 1))
     density = rows[0] * np.longdouble(SPACING) / np.sqrt(2 * np.arccos(np.longdouble(-1)))
-    return x.astype(np.float64), (rows * density).T.astype(np.float64)
+    right = (rows * density).astype(np.float64).T
+    left = right[:0:-1] * np.where(np.arange(terms) % 2, -1.0, 1.0)
+    return np.concatenate([-x[:0:-1], x]).astype(np.float64), np.concatenate([left, right])
 
 
 class Features(NamedTuple):
@@ -53,6 +66,15 @@ class Features(NamedTuple):
 
 def features(layer: Smooth, length: Array, terms: int) -> Features:
     """The features of these lengths; the number of terms must be even."""
+    if (
+        isinstance(length, np.ndarray) and length.ndim == 1
+    ):  # pairs side by side: an input is in many of them
+        lengths, place = np.unique(length, return_inverse=True)
+        return Features(*(part[..., place] for part in _features(layer, lengths, terms)))
+    return _features(layer, length, terms)
+
+
+def _features(layer: Smooth, length: Array, terms: int) -> Features:
     x, weights = nodes_and_weights(terms + 2)
     phi, xp = function_of(layer), namespace.of(length)
     values = phi.rest(length[..., None] * x)

@@ -31,6 +31,7 @@ Parity = tuple[int, int]  # a number for the even Hermite polynomials, and one f
 
 MOST = 120  # of the degrees
 ENOUGH = 2.0**-56  # what is left out, where the squared features add up to 1
+FEWEST = 512  # powers that are computed at once, of which fewer are a part
 NONE = -1  # degree of a sum that is empty, because the activation is odd, or even
 MONOMIAL = 32  # up to this degree the coefficients of powers are hardly larger than Chebyshev's
 
@@ -46,7 +47,8 @@ class Bases(NamedTuple):
 @lru_cache(maxsize=64)
 def bases(terms: int, parity: int, degree: int) -> Bases:
     """The bases as Chebyshev polynomials of y = 2x - 1."""
-    powers = _powers(terms // 2, degree)
+    count = terms // 2
+    powers = _powers(max(FEWEST, 1 << (count - 1).bit_length()))[: degree + 1, :count]
     before = np.roll(powers, 1, axis=1)  # x^(k-1)
     before[:, 0] = 0
     k = np.arange(terms // 2)
@@ -55,13 +57,14 @@ def bases(terms: int, parity: int, degree: int) -> Bases:
     return Bases(*(table.astype(np.float64) for table in tables))
 
 
-def _powers(count: int, degree: int) -> np.ndarray:
-    """The coefficients of $x^k = ((1+y)/2)^k$, by a recurrence in which all numbers are positive."""
-    out = np.empty((degree + 1, count), dtype=np.longdouble)
-    row = np.zeros(max(count, degree) + 2, dtype=np.longdouble)
+@lru_cache(maxsize=8)
+def _powers(count: int) -> np.ndarray:
+    """The coefficients of $x^k = ((1+y)/2)^k$ up to T_MOST, by a recurrence in which all numbers are positive."""
+    out = np.empty((MOST + 1, count), dtype=np.longdouble)
+    row = np.zeros(max(count, MOST) + 2, dtype=np.longdouble)
     row[0] = 1
     for k in range(count):
-        out[:, k] = row[: degree + 1]
+        out[:, k] = row[: MOST + 1]
         new = row / 2
         new[1:] += row[:-1] / 4  # y T_j = (T_(j-1) + T_(j+1))/2
         new[:-1] += row[1:] / 4

@@ -68,7 +68,8 @@ def _of_one_side(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 class Remembering(EagerFloat64):
     """Keeps what belongs to the inputs of one side, 0 for the first and 1 for the second."""
 
-    prepared = True
+    def prepares(self, pairs: int) -> bool:
+        return True
 
     def __init__(
         self,
@@ -129,7 +130,8 @@ class Remembering(EagerFloat64):
 class Recalling(Float64):
     """Takes what belongs to one input from the records of both sides."""
 
-    prepared = True
+    def prepares(self, pairs: int) -> bool:
+        return True
 
     def __init__(
         self, with_range: bool, sharp: bool, delicate: float, records: tuple[Record, Record]

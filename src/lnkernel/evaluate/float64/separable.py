@@ -113,7 +113,8 @@ def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, A
 
 def _products(one: Orders, two: Orders) -> list[Any]:
     """The C_j of all pairs."""
-    excess = sum(map(len, one)) - IN_LOOP
+    listed = bool(one) and np.ndim(one[0][0]) < 2  # pairs side by side, not rows and columns
+    excess = 0 if listed else sum(map(len, one)) - IN_LOOP
     found: list[Any] = []
     for first, second in zip(one, two, strict=True):
         if excess > 0:
