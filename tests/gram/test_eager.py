@@ -211,4 +211,5 @@ def test_features_of_inputs_that_stand_in_many_pairs() -> None:
     lengths = RNG.choice([0.3, 0.7, 1.1], 40)
     once, each = (features(lnk.Tanh(), r, 512) for r in (lengths, lengths[:, None]))
     for one, other in zip(once, each, strict=True):
-        np.testing.assert_allclose(one, other[..., 0], rtol=0, atol=1e-15)
+        # those of u phi'(u) are multiplied by up to 512, and so are rounding errors
+        np.testing.assert_allclose(one, other[..., 0], rtol=0, atol=1e-14)
