@@ -51,8 +51,8 @@ accuracy: setup  ## error of every kernel against 50 digits
 gram: setup  ## speed of the Gram matrix beside neural-tangents
 	$(BIN)/python -m benchmarks.gram
 
-images: setup  ## work and memory of kernels of images beside neural-tangents
-	$(BIN)/python -m benchmarks.images
+images: setup  ## work and memory of kernels of images beside neural-tangents: docs/images.md
+	$(BIN)/python -m benchmarks.images --publish
 
 first-number: setup  ## how long the first call takes, in fresh processes
 	$(BIN)/python -m benchmarks.first_number

@@ -101,6 +101,20 @@ LONG = {
     "test_finite_networks_agree[LN all]",
     "test_finite_networks_agree[no LN]",
     "test_a_loop_over_blocks_is_the_blocks_one_by_one[relu]",
+    "test_runs_and_says_what_it_was_committed_with[02_kernel_heatmaps]",
+    "test_runs_and_says_what_it_was_committed_with[04_theory_against_training]",
+    "test_runs_and_says_what_it_was_committed_with[06_layernorm_group_size]",
+    "test_runs_and_says_what_it_was_committed_with[09_nonlinearity_and_the_law]",
+    "test_finite_networks_agree[residual]",
+    "test_finite_networks_agree[LN last]",
+    "test_gradient_by_the_input[LN first, p1.5]",
+    "test_the_chain[last-0.1]",
+    "test_the_chain[first-0.0]",
+    "test_the_memory_that_factorising_takes[4000-10000-12]",
+    "test_gradient_by_hyperparameters[residual]",
+    "test_both_ways_agree[LN after-symmetric]",
+    "test_finite_networks_agree[residual of features]",
+    "test_rules_are_in_step[polynomial-True]",
 }
 
 

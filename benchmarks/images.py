@@ -3,18 +3,20 @@
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
 0.6.5 at least three times the processor time where all positions are pooled, with and without a LayerNorm over the
 channels behind every convolution; where nothing is pooled twice, and three times with the LayerNorm. A pooled pair
-takes no more memory.
+of 16 takes at most a third of the memory.
 
-    python -m benchmarks.images [--json out/images.json]
+    python -m benchmarks.images [--publish] [--json out/images.json]
 
 Processor time, not seconds: the two use a machine's cores differently, and thousands of images are spread over all of
 them by either. Calls of the two libraries alternate, and the medians are compared. Memory is that of a process in
-which one pair is computed, beyond what it held after small images, for which both libraries compile programs too.
+which 16 pairs are computed, beyond what it held after small images, for which both libraries compile programs too.
+`--publish` writes the table to docs/images.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +29,11 @@ from benchmarks.memory import peak
 from benchmarks.peers.kernel_peer import NeuralTangents
 from benchmarks.timing import in_turns
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "images.md"
+MARKS = "<!-- table of `make images` -->", "<!-- end of table -->"
 PIXELS, SMALL = 32, 6
+SIDE = 4  # images on each side of the matrix whose memory is measured
+MOST_MEMORY = 1 / 3  # of the peer's
 MANY = 12  # so many small images are computed by programs, as the peer computes one: the compiler is in memory then
 
 
@@ -107,20 +113,35 @@ def measure(case: Case, rounds: int, peer: NeuralTangents) -> Result:
     )
 
 
-def memory_of_a_pair(case: Case) -> tuple[int | None, int | None]:
-    """Bytes that a pair of images takes here and in neural-tangents."""
+@dataclass(frozen=True)
+class Memory:
+    """Bytes for each of 16 pairs of images, here and in neural-tangents."""
+
+    case: Case
+    ours: float
+    peer: float
+
+    @property
+    def ok(self) -> bool:
+        return self.ours <= MOST_MEMORY * self.peer
+
+
+def memory_of_pairs(case: Case) -> Memory | None:
+    """None where the system does not tell."""
     prepare = (
-        "import lnkernel as lnk\nfrom benchmarks.images import CASES, MANY, SMALL, pictures\n"
+        "import lnkernel as lnk\nfrom benchmarks.images import CASES, MANY, SIDE, SMALL, pictures\n"
         f"theta = lnk.ntk(CASES[{CASES.index(case)}].arch)\n"
         "theta(pictures(MANY, 0, SMALL), pictures(MANY, 1, SMALL))"
     )
-    ours, _ = peak(prepare, "theta(pictures(1, 0), pictures(1, 1))")
-    small, large = ([pictures(1, seed, n) for seed in (0, 1)] for n in (SMALL, PIXELS))
+    ours, _ = peak(prepare, "theta(pictures(SIDE, 0), pictures(SIDE, 1))")
+    small, large = ([pictures(SIDE, seed, n) for seed in (0, 1)] for n in (SMALL, PIXELS))
     with NeuralTangents() as peer:
         theirs = peer.peak(
             lambda: peer.load(case.arch, *small), lambda: peer.load(case.arch, *large)
         )
-    return ours, theirs
+    return (
+        None if ours is None or theirs is None else Memory(case, ours / SIDE**2, theirs / SIDE**2)
+    )
 
 
 def show(results: list[Result]) -> None:
@@ -138,25 +159,54 @@ def show(results: list[Result]) -> None:
     print("\n`peer` is neural-tangents 0.6.5; `first` calls, in seconds, compile.")
 
 
+def table(results: list[Result], memory: list[Memory]) -> str:
+    """In Markdown."""
+    bytes_of = {one.case: one for one in memory}
+    lines = [
+        "| network | processor time of an entry | of neural-tangents | ratio | memory of a pair | of neural-tangents |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        one = bytes_of.get(r.case)
+        held = f"{one.ours / 1e6:.1f} MB | {one.peer / 1e6:.1f} MB" if one else "|"
+        lines.append(
+            f"| {r.case.name} | {1e3 * r.ours:.3f} ms | {1e3 * r.peer:.3f} ms | {r.ratio:.1f} | {held} |"
+        )
+    return "\n".join(lines)
+
+
+def publish(text: str) -> None:
+    """The table between the marks of the page."""
+    page, (start, end) = PAGE.read_text(encoding="utf-8"), MARKS
+    pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
+    made = pattern.sub(lambda _: f"{start}\n\n{text}\n\n{end}", page)
+    PAGE.write_text(made, encoding="utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="calls of each library")
+    parser.add_argument("--publish", action="store_true", help="write the table to docs/images.md")
     parser.add_argument("--json", type=Path, default=Path("out/images.json"))
     options = parser.parse_args(arguments)
     with NeuralTangents() as peer:
         results = [measure(case, options.rounds, peer) for case in CASES]
     show(results)
     checks = {f"{r.case.name}: at least {r.case.at_least:g} times less work": r.ok for r in results}
-    report = {"results": [asdict(r) | {"ratio": r.ratio} for r in results]}
-    report["memory"] = []
-    for case in (case for case in CASES if case.pool):
-        ours, theirs = memory_of_a_pair(case)
-        if ours is not None and theirs is not None:
-            print(
-                f"memory of a pair, {case.name}: {ours / 1e6:.0f} MB, of neural-tangents {theirs / 1e6:.0f} MB"
-            )
-            report["memory"].append({"case": case.name, "ours": ours, "peer": theirs})
-            checks[f"{case.name}: no more memory"] = ours <= theirs
+    measured = [memory_of_pairs(case) for case in CASES if case.pool]
+    memory = [one for one in measured if one is not None]
+    for one in memory:
+        print(
+            f"memory of a pair, {one.case.name}: {one.ours / 1e6:.1f} MB, "
+            f"of neural-tangents {one.peer / 1e6:.1f} MB"
+        )
+        checks[f"{one.case.name}: a third of the memory"] = one.ok
+    if options.publish:
+        publish(table(results, memory))
+    report = {
+        "results": [asdict(r) | {"ratio": r.ratio} for r in results],
+        "memory": [asdict(one) for one in memory],
+    }
     return conclude(checks, options.json, **report)
 
 

@@ -129,6 +129,7 @@ def test_shrunk_pictures() -> None:
     assert shrink(pictures)[0, 1] == 3 and shrink(pictures).sum() == 3
 
 
+@pytest.mark.slow
 def test_a_tiny_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tables and figures; the second time nothing is computed."""
     draw = np.random.default_rng(0)

@@ -100,6 +100,7 @@ def test_test_pictures_are_others(sources: tuple[Pictures, Cifar]) -> None:
             assert len(np.unique(drawn.x.reshape(50, -1), axis=0)) == 50
 
 
+@pytest.mark.slow
 def test_a_tiny_run(
     sources: tuple[Pictures, Cifar], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
-from lnkernel.check import as_seeds
+from lnkernel.check.numbers import as_seeds
 from lnkernel.finite.empirical.estimate import estimate, weighted_slope
 
 RNG = np.random.default_rng(0)

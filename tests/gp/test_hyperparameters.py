@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 
 import lnkernel as lnk
-from lnkernel.check import as_data
+from lnkernel.check.arrays import as_data
 from lnkernel.errors import DuplicateInputsError, InputError, SingularGramError, TransformationError
 from lnkernel.gp import evidence as evidence_module
 from lnkernel.gp.evidence import evidence

@@ -12,7 +12,7 @@ import numpy as np
 
 from lnkernel.arch.node import node, static
 from lnkernel.arch.piecewise import Piecewise
-from lnkernel.check import as_number
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import ArchitectureError
 
 SAMPLES = np.concatenate([[0.0], np.linspace(-3.97, 4.03, 41)])  # none is likely to be a kink but 0

@@ -8,7 +8,8 @@ from lnkernel.arch.flow import Place, Space, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import NOWHERE, Traits, traits
 from lnkernel.arch.window import Window, at_positions, set_window
-from lnkernel.check import finite, integer_at_least, known_zero, not_negative, positive
+from lnkernel.check.layers import finite, integer_at_least, not_negative, positive
+from lnkernel.check.plain import known_zero
 
 
 @node

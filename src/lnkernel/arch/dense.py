@@ -5,7 +5,8 @@ from __future__ import annotations
 from lnkernel.arch.flow import Place, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import NOWHERE, Traits, traits
-from lnkernel.check import finite, integer_at_least, known_zero, not_negative, positive
+from lnkernel.check.layers import finite, integer_at_least, not_negative, positive
+from lnkernel.check.plain import known_zero
 
 
 @node

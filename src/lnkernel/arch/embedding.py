@@ -15,7 +15,8 @@ from lnkernel.arch.flow import Kind, Place, Space, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
 from lnkernel.arch.window import at_positions
-from lnkernel.check import as_number, finite, not_negative
+from lnkernel.check.layers import finite, not_negative
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import ArchitectureError
 
 SMALLEST = 1e-10  # eigenvalue of a covariance, beside the largest, that counts as rounding

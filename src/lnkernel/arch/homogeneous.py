@@ -9,7 +9,7 @@ from __future__ import annotations
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import EVERYWHERE, NOWHERE, Traits, traits
-from lnkernel.check import finite, homogeneous_degree, not_all_zero
+from lnkernel.check.layers import finite, homogeneous_degree, not_all_zero
 
 
 class PositivelyHomogeneous(Elementwise):

@@ -7,15 +7,15 @@ import dataclasses
 from lnkernel.arch.flow import Kind, Place, Space, step
 from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.traits import EVERYWHERE, Traits, traits
-from lnkernel.check import (
+from lnkernel.check.layers import (
     finite,
     flag,
     group_has_limit,
     integer_at_least,
-    known_zero,
     not_negative,
     one_of,
 )
+from lnkernel.check.plain import known_zero
 from lnkernel.errors import ArchitectureError
 
 AXES = ("channels", "all")  # of images and sequences

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node
 from lnkernel.arch.traits import Traits, traits
-from lnkernel.check import finite, in_order
+from lnkernel.check.layers import finite, in_order
 
 
 class Piecewise(Elementwise):

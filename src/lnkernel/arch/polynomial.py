@@ -8,7 +8,9 @@ from typing import Any
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import Traits, traits
-from lnkernel.check import as_number, integer_at_least, known, known_zero
+from lnkernel.check.layers import integer_at_least
+from lnkernel.check.numbers import as_number
+from lnkernel.check.plain import known, known_zero
 from lnkernel.errors import ArchitectureError
 
 HIGHEST = 20  # degree: up to here the integers of the formulas are float64 numbers

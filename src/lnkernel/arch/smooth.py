@@ -8,7 +8,7 @@ from __future__ import annotations
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node, static
 from lnkernel.arch.traits import Traits, traits
-from lnkernel.check import finite, flag, not_all_zero, positive
+from lnkernel.check.layers import finite, flag, not_all_zero, positive
 
 
 class Smooth(Elementwise):

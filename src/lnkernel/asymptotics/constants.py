@@ -14,7 +14,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.asymptotics.curves import as_ends, as_times
 from lnkernel.asymptotics.smoothness import sees_length, worst_kink
-from lnkernel.check import plain_number
+from lnkernel.check.numbers import plain_number
 from lnkernel.errors import InputError, NoLawError
 from lnkernel.gram.kernel import ntk
 from lnkernel.types import Times

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.check import as_array, as_number
+from lnkernel.check.arrays import as_array
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import InputError
 from lnkernel.types import Times
 

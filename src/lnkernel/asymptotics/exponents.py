@@ -10,7 +10,7 @@ from lnkernel.arch.node import Node
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.arch.traits import traits
 from lnkernel.asymptotics.smoothness import sees_length, smoothness, worst_kink
-from lnkernel.check import as_number, positive_integer
+from lnkernel.check.numbers import as_number, positive_integer
 from lnkernel.errors import InputError, NoLawError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lnkernel.asymptotics.curves import as_ends, as_times
-from lnkernel.check import as_array
+from lnkernel.check.arrays import as_array
 from lnkernel.errors import InputError
 from lnkernel.types import Times
 

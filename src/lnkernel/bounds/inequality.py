@@ -17,7 +17,8 @@ from lnkernel.bounds.interpolant import Interpolant, interpolant, interpolant_of
 from lnkernel.bounds.problem import Problem, problem
 from lnkernel.bounds.result import Bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import as_flag, as_number, shape_of_one
+from lnkernel.check.arrays import shape_of_one
+from lnkernel.check.numbers import as_flag, as_number
 from lnkernel.errors import InputError, NotATheoremWarning
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.noise import Variance

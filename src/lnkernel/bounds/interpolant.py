@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data
+from lnkernel.check.arrays import Data
 from lnkernel.errors import UnresolvedEigenvalueError
 from lnkernel.gp.fit import Fit, diagonal, fit
 from lnkernel.gp.iterative import Iterative

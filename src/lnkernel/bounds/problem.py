@@ -9,7 +9,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.arch.facts import acts_on_positions
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import Data, as_data
+from lnkernel.check.arrays import Data, as_data
 from lnkernel.errors import InputError
 from lnkernel.gp.fit import Fit
 from lnkernel.gp.noise import Variance, as_variance, noise_in_words

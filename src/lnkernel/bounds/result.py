@@ -14,7 +14,7 @@ from lnkernel.arch import Identity
 from lnkernel.bounds.digits import at_least, at_most
 from lnkernel.bounds.forms import FORMULAS, formula
 from lnkernel.bounds.supremum import SupDiagonal
-from lnkernel.check import as_inputs, as_traced_inputs
+from lnkernel.check.arrays import as_inputs, as_traced_inputs
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gram.kernel import ntk
 from lnkernel.gram.structure import assemble, dissect

@@ -23,7 +23,8 @@ from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
 from lnkernel.bounds.images import demand_monotone, dense_counterpart
 from lnkernel.bounds.search import Peak, highest
-from lnkernel.check import as_array, as_flag
+from lnkernel.check.arrays import as_array
+from lnkernel.check.numbers import as_flag
 from lnkernel.errors import InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth

@@ -14,7 +14,8 @@ from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.mean_bound import mean_bound
 from lnkernel.bounds.supremum import SupDiagonal, sup_diagonal
-from lnkernel.check import Data, as_data, as_number
+from lnkernel.check.arrays import Data, as_data
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import (
     ActivationRangeError,
     ArchitectureError,

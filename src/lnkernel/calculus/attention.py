@@ -33,7 +33,7 @@ from lnkernel.calculus.positions import Positions, demand_positions, spread
 from lnkernel.calculus.rules import affine, rule
 from lnkernel.calculus.special import special
 from lnkernel.calculus.state import State
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 @special

@@ -20,7 +20,7 @@ from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary, OfTwins, Twin
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 class Side(NamedTuple):

@@ -34,7 +34,7 @@ from lnkernel.calculus.positions import (
 )
 from lnkernel.calculus.rules import affine, rule
 from lnkernel.calculus.state import State
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 @rule.register

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lnkernel.calculus.arithmetic import Arithmetic, Cosines, Number, Truth
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.positions import demand_positions
 from lnkernel.calculus.rules import rule, summed
 from lnkernel.calculus.state import State
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 @rule.register

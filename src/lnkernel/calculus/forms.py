@@ -23,7 +23,7 @@ from lnkernel.calculus.elementary import (
     sine_and_cosine,
 )
 from lnkernel.calculus.twin import Elementary
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 @singledispatch

@@ -22,7 +22,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.special import special
 from lnkernel.calculus.state import Mean
-from lnkernel.check import known, known_zero
+from lnkernel.check.plain import known, known_zero
 
 
 class Tails(NamedTuple):

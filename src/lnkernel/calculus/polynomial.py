@@ -21,7 +21,7 @@ from lnkernel.calculus.arithmetic import Arithmetic, Number, Truth
 from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum
 from lnkernel.calculus.dual import Dual, dual
 from lnkernel.calculus.state import Mean
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 
 @dual.register

@@ -31,7 +31,7 @@ from lnkernel.calculus.positions import (
 )
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Both, Mean, State
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 
 ROUNDING = 4e-16  # below it an angle is noise, and two inputs count as the same
 

@@ -27,7 +27,7 @@ from lnkernel.calculus.covariance import (
 from lnkernel.calculus.dual import derivative_factors, dual, without_mean
 from lnkernel.calculus.spherical import spherical
 from lnkernel.calculus.state import Both, Mean, State, refuse_lost_spread
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.errors import ArchitectureError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from lnkernel.check import positive_integer
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError, MissingPackageError
 
 SCENES = ("astronaut", "camera", "cat", "coffee", "coins", "rocket")  # inside of the wheel

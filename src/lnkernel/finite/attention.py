@@ -14,7 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from lnkernel.arch import Attention, PositionalEmbedding
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
 
 

@@ -17,7 +17,8 @@ from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_array, as_shape, demand_finite, positive_integer
+from lnkernel.check.arrays import as_array, demand_finite
+from lnkernel.check.numbers import as_shape, positive_integer
 from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from flax import nnx
 
-from lnkernel.check import as_number, positive_integer
+from lnkernel.check.numbers import as_number, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.finite.build import as_rngs
 from lnkernel.finite.training.arguments import check_module

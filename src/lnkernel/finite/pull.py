@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from lnkernel.check import as_number
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import InputError
 from lnkernel.types import Number
 

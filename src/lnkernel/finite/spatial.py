@@ -16,7 +16,7 @@ from jaxtyping import Float
 from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
 from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.finite.patches import convolve
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
 

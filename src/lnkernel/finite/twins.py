@@ -35,7 +35,7 @@ from lnkernel.arch import (
     Step,
 )
 from lnkernel.arch.shapes import shape_behind
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite import modules
 from lnkernel.precision import is_traced

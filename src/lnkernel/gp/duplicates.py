@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lnkernel.check import Data, as_data
+from lnkernel.check.arrays import Data, as_data
 from lnkernel.errors import DuplicateInputsError
 from lnkernel.gp.noise import Variance
 from lnkernel.types import DifferentPoints, Outputs, Points, Targets

@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 
 from lnkernel.arch import Node
-from lnkernel.check import Data
+from lnkernel.check.arrays import Data
 from lnkernel.errors import ActivationRangeError, KernelOverflowError
 from lnkernel.gp.cholesky import cholesky_in_place
 from lnkernel.gp.diagnosis import is_resolved

@@ -11,7 +11,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import acts_on_positions
-from lnkernel.check import Data, as_data, as_inputs, shape_of_one
+from lnkernel.check.arrays import Data, as_data, as_inputs, shape_of_one
 from lnkernel.errors import HalfMatrixError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky, cholesky_in_place, restore
 from lnkernel.gp.conjugate_gradients import Solution

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from lnkernel.arch import Node
-from lnkernel.check import Data
+from lnkernel.check.arrays import Data
 from lnkernel.errors import InputError
 from lnkernel.gp.noise import Variance
 

@@ -7,7 +7,8 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.check import as_array, plain_number
+from lnkernel.check.arrays import as_array
+from lnkernel.check.numbers import plain_number
 from lnkernel.errors import InputError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array, Noise

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import plain_number, positive_integer
+from lnkernel.check.numbers import plain_number, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gp.fit import fit
 from lnkernel.gp.process import Posterior

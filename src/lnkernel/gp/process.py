@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.check import as_array, as_float, as_key, as_shape, plain_number
+from lnkernel.check.arrays import as_array
+from lnkernel.check.numbers import as_key, as_shape, plain_number
+from lnkernel.check.plain import as_float
 from lnkernel.errors import InputError, LearningRateError, TransformationError
 from lnkernel.gp.dynamics import Curve, Stopped
 from lnkernel.gp.everywhere import supremum_of_diagonal

@@ -11,7 +11,8 @@ import scipy
 
 from lnkernel.arch import Node
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import Data, as_data, positive_integer
+from lnkernel.check.arrays import Data, as_data
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.evidence import evidence

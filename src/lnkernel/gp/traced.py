@@ -17,7 +17,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
-from lnkernel.check import Data, as_traced_inputs, as_traced_points
+from lnkernel.check.arrays import Data, as_traced_inputs, as_traced_points
 from lnkernel.errors import HalfMatrixError, InputError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.diagnosis import is_resolved

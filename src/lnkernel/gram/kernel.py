@@ -22,7 +22,7 @@ from lnkernel.arch.facts import (
 from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.calculus.state import Kernels
-from lnkernel.check import (
+from lnkernel.check.arrays import (
     as_images,
     as_points,
     as_traced_images,

@@ -13,7 +13,8 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from lnkernel.arch import GroupNorm, LayerNorm, RMSNorm
-from lnkernel.check import as_array, as_flag, plain_number, positive_integer
+from lnkernel.check.arrays import as_array
+from lnkernel.check.numbers import as_flag, plain_number, positive_integer
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.precision import demand_plain_numbers
 from lnkernel.types import Array

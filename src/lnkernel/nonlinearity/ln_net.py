@@ -10,7 +10,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import ArrayLike
 
-from lnkernel.check import as_points, positive_integer
+from lnkernel.check.arrays import as_points
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError, SeparationError
 from lnkernel.evaluate.balls.numbers import working_precision
 from lnkernel.nonlinearity.construction import Spot, find_folds

@@ -13,7 +13,7 @@ from flint import arb
 from jaxtyping import Float64
 
 from lnkernel.arch import Dense, LayerNorm, Serial, serial
-from lnkernel.check import as_inputs
+from lnkernel.check.arrays import as_inputs
 from lnkernel.evaluate.balls.numbers import working_precision
 from lnkernel.finite.build import network
 from lnkernel.nonlinearity.folds import Chain, Evaluator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lnkernel.check import as_points, check_dimensions
+from lnkernel.check.arrays import as_points, check_dimensions
 from lnkernel.errors import InputError
 from lnkernel.types import MorePoints, Points
 

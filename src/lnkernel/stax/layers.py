@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lnkernel import arch
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.stax.triple import Layer, layer_of
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float64
 
-from lnkernel.check import as_array
+from lnkernel.check.arrays import as_array
 from lnkernel.tangents.differential import Differential
 from lnkernel.tangents.eigen import spectrum_of
 from lnkernel.tangents.function import Apply, Function

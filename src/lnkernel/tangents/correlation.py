@@ -23,7 +23,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from lnkernel.check import as_points, positive_integer
+from lnkernel.check.arrays import as_points
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.types import Points
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
-from lnkernel.check import as_seed, positive_integer
+from lnkernel.check.numbers import as_seed, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import gram as tiled

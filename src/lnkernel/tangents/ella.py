@@ -18,7 +18,7 @@ import scipy
 from jax import Array
 from jaxtyping import Float64, Integer
 
-from lnkernel.check import positive_integer
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import products

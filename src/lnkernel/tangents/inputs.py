@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from lnkernel.check import as_points
+from lnkernel.check.arrays import as_points
 from lnkernel.errors import InputError, TrainingModeError
 from lnkernel.tangents.function import Function, OutputError, are_alike, evaluate
 from lnkernel.types import Inputs

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from jaxtyping import Float, Float64
 
-from lnkernel.check import as_key, positive_integer
+from lnkernel.check.numbers import as_key, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.gram.memory import demand_memory
 from lnkernel.tangents import products

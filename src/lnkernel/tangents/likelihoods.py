@@ -11,7 +11,8 @@ import numpy as np
 import scipy
 from jaxtyping import Float64, Integer
 
-from lnkernel.check import as_number, as_targets
+from lnkernel.check.arrays import as_targets
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import InputError
 from lnkernel.tangents.inputs import check_columns
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.check import as_number
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import InputError
 from lnkernel.tangents import local
 from lnkernel.tangents.differential import Differential

@@ -19,7 +19,8 @@ import numpy as np
 import scipy
 from jaxtyping import Float64
 
-from lnkernel.check import as_number, as_targets
+from lnkernel.check.arrays import as_targets
+from lnkernel.check.numbers import as_number
 from lnkernel.errors import InputError, LearningRateError
 from lnkernel.gp.filters import Filter, gradient_descent, gradient_flow
 from lnkernel.gp.spectrum import Eigen

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.typing import DTypeLike
 
-from lnkernel.check import as_number, as_seed, positive_integer
+from lnkernel.check.numbers import as_number, as_seed, positive_integer
 from lnkernel.errors import InputError
 from lnkernel.tangents.anisotropy import Anisotropy, anisotropy_of
 from lnkernel.tangents.differential import Differential

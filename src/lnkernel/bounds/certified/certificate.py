@@ -42,7 +42,7 @@ from lnkernel.bounds.certified.spectrum import (
 )
 from lnkernel.bounds.certified.supremum import Enclosure, up
 from lnkernel.bounds.certified.verdict import Finding, Verdict
-from lnkernel.check import as_data, as_points
+from lnkernel.check.arrays import as_data, as_points
 from lnkernel.errors import CertificateError
 from lnkernel.gp.noise import as_variance, as_variances
 from lnkernel.progress import Bar

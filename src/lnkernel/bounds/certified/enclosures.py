@@ -13,7 +13,7 @@ from lnkernel.arch.flow import check_network
 from lnkernel.bounds.certified.spectrum import EnclosedGram, eigenvalue_floor, norm_ceiling
 from lnkernel.bounds.certified.supremum import Enclosure, Supremum, supremum
 from lnkernel.bounds.images import demand_monotone, dense_counterpart
-from lnkernel.check import as_data, as_points, check_centred
+from lnkernel.check.arrays import as_data, as_points, check_centred
 from lnkernel.errors import InputError
 from lnkernel.types import Points, Targets
 

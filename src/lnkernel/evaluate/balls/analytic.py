@@ -13,7 +13,7 @@ from flint import acb, arb, arb_poly
 
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.smooth import Gelu, Sigmoid, Silu, Softplus, Tanh
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.balls.numbers import balls
 
 Complex = Callable[

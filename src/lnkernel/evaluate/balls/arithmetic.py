@@ -10,7 +10,7 @@ from flint import arb
 
 from lnkernel.arch import Node
 from lnkernel.calculus.arithmetic import Cosines, Softened
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.balls.numbers import BITS, Ball, Truth, balls, elementwise, exact, select
 
 

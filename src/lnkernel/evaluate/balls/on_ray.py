@@ -17,7 +17,7 @@ from typing import Any
 
 from flint import arb
 
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.balls.numbers import Truth, balls, exact
 
 

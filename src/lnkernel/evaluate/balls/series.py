@@ -12,7 +12,7 @@ from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length, orthogonal_sum, scaled
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.balls.analytic import Analytic
 from lnkernel.evaluate.balls.arithmetic import Balls
 from lnkernel.evaluate.balls.at_length import at_length, derivative, image

@@ -27,7 +27,7 @@ from lnkernel.calculus.arithmetic import Arithmetic, Number
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State, at_input
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
 from lnkernel.evaluate.float64.elementary import chebyshev, half_root, polynomial
 from lnkernel.evaluate.float64.precise import as_precise, plain

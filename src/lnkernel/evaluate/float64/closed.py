@@ -26,7 +26,7 @@ from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import ErfForm
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.calculus.twin import Elementary
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.elementary import arctangent_ratio, divided_difference
 from lnkernel.evaluate.float64.gaps import with_gap

@@ -20,7 +20,7 @@ from lnkernel.arch.compose import layers_of
 from lnkernel.calculus.arithmetic import Arithmetic
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import State
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64.carried import put_back, take_out
 
 FEWEST = 12  # repetitions that are worth a loop

@@ -29,7 +29,7 @@ from lnkernel.arch.smooth import (
     Softplus,
     Tanh,
 )
-from lnkernel.check import known, known_zero
+from lnkernel.check.plain import known, known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.evaluate.float64 import namespace
 

@@ -23,7 +23,7 @@ from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.forms import form_of
 from lnkernel.calculus.series import expectations
 from lnkernel.calculus.state import Both, Mean
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64 import closed, namespace
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of

@@ -19,7 +19,7 @@ from jax import Array
 
 from lnkernel.arch.node import Node
 from lnkernel.arch.smooth import Cos, Sin
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.asymptotes import Asymptotes, asymptotes_of
 from lnkernel.evaluate.float64.functions import Function, density, function_of, normal_below

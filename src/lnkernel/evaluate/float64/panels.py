@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from lnkernel.calculus.quadrature import Grading
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64.functions import Function, density
 
 REACH = 10.0  # beyond it the Gaussian density is 8e-23

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lnkernel.calculus.polynomial import exact_squares, hermite_integer
-from lnkernel.check import known_zero
+from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import Precise, as_precise

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from lnkernel.arch import Node
-from lnkernel.check import Data
+from lnkernel.check.arrays import Data
 from lnkernel.gp.fit import matrix
 from lnkernel.gp.spectrum import Eigen
 from lnkernel.gram.kernel import nngp

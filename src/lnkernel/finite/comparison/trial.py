@@ -12,7 +12,8 @@ from jax.typing import DTypeLike
 
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds import bound
-from lnkernel.check import as_inputs, as_seeds, positive_integer
+from lnkernel.check.arrays import as_inputs
+from lnkernel.check.numbers import as_seeds, positive_integer
 from lnkernel.errors import GrowthError, InputError
 from lnkernel.finite.comparison.descent import descent
 from lnkernel.finite.comparison.result import Comparison

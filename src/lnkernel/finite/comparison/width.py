@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Float, Float64
 
 from lnkernel.arch import Node
-from lnkernel.check import Data
+from lnkernel.check.arrays import Data
 from lnkernel.errors import DivergedError
 from lnkernel.finite.build import network
 from lnkernel.finite.comparison.descent import Descent

@@ -11,7 +11,8 @@ from jax.typing import DTypeLike
 
 from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_images, as_points, as_seeds, check_dimensions
+from lnkernel.check.arrays import as_images, as_points, check_dimensions
+from lnkernel.check.numbers import as_seeds
 from lnkernel.finite.build import Network, network
 from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 from flax import nnx
 
-from lnkernel.check import positive_integer
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.finite.build import DTYPES
 

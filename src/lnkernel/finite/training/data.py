@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from lnkernel.check import as_data
+from lnkernel.check.arrays import as_data
 from lnkernel.errors import DataScaleWarning, InputError
 from lnkernel.tangents.inputs import convert
 

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from lnkernel.arch.facts import acts_on_positions
 from lnkernel.arch.text import Architecture, as_architecture
-from lnkernel.check import as_inputs, as_seeds
+from lnkernel.check.arrays import as_inputs
+from lnkernel.check.numbers import as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.build import network
 from lnkernel.finite.training.arguments import check_optimizer, precision_of, settings_of

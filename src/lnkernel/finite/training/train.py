@@ -14,7 +14,7 @@ import optax
 from flax import nnx
 from jaxtyping import Float
 
-from lnkernel.check import as_seeds
+from lnkernel.check.numbers import as_seeds
 from lnkernel.errors import InputError, TrainingInterrupted
 from lnkernel.finite.training.arguments import check_module, check_optimizer, settings_of
 from lnkernel.finite.training.data import as_training_data

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from lnkernel.check import positive_integer
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 from lnkernel.tangents import alignment as matrices
 from lnkernel.tangents.snapshot import Snapshot, distance

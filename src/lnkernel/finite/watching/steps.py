@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from lnkernel.check import positive_integer
+from lnkernel.check.numbers import positive_integer
 from lnkernel.errors import InputError
 
 RATIO = 2**0.5  # of one step to the next by default

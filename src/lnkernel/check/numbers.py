@@ -1,0 +1,100 @@
+"""Single numbers, shapes, seeds and keys."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lnkernel.check.plain import as_float
+from lnkernel.errors import InputError, TransformationError
+from lnkernel.precision import is_traced
+
+
+def as_number(value: Any) -> float | None:
+    """A number of Python, NumPy or JAX as a float; None for everything else, texts included."""
+    if is_traced(value):
+        raise TransformationError("a number")
+    kind = np.asarray(value).dtype.kind if not isinstance(value, (str, bool)) else "U"
+    return float(value) if kind in "iuf" and np.ndim(value) == 0 else None
+
+
+def plain_number(name: str, value: object, expected: str) -> float:
+    """A plain number out of whatever holds one."""
+    if is_traced(value):
+        raise TransformationError(name)
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(name, expected, repr(value), "Give one number")
+    plain = as_float(value)
+    if plain is None:
+        least = "Give a number in the range of float64, up to 1.8e308"
+        raise InputError(name, expected, reprlib.repr(value), least)
+    return plain
+
+
+def positive_integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
+    return int(value)
+
+
+def as_seed(seed: Any) -> int:
+    """One seed of random numbers."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise InputError("seed", "an integer, at least 0", repr(seed), "Write e.g. seed=0")
+    return int(seed)
+
+
+def as_seeds(seeds: Any, at_least: int) -> list[int]:
+    """Different integers: 0, 1, ... where only their number is given."""
+    expected = f"a number of at least {at_least}, or as many different integers"
+    if isinstance(seeds, Integral) and not isinstance(seeds, bool):
+        chosen = list(range(int(seeds)))
+    elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        given = list(seeds)
+        if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
+            raise InputError("seeds", expected, repr(seeds), "Give integers, 0 or more")
+        chosen = [int(seed) for seed in given]
+    else:
+        raise InputError("seeds", expected, repr(seeds), "Write e.g. seeds=10")
+    if len(chosen) < at_least or len(set(chosen)) < len(chosen):
+        why = "A standard error takes two networks or more" if at_least > 1 else "Train one or more"
+        raise InputError("seeds", expected, repr(seeds), why)
+    return chosen
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """True or False; a text would count as True, also "no"."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(name, "True or False", repr(value), f"Write {name}=True")
+    return bool(value)
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """The sizes of an array's axes; one integer is the size of one axis."""
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
+        raise InputError(
+            name, "integers, 0 or more", repr(shape), f"Write e.g. {name}=(10,), or {name}=10"
+        )
+    return tuple(int(size) for size in given)
+
+
+def as_key(name: str, key: Any) -> jax.Array:
+    """One key of `jax.random`, of the new type or two numbers as of old."""
+    given = key if isinstance(key, jax.Array | np.ndarray) else np.asarray(0.0)
+    new = jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0
+    old = given.dtype == np.uint32 and given.ndim == 1
+    if not (new or old):
+        one = isinstance(key, Integral) and not isinstance(key, bool)
+        came = f"shape {given.shape}, dtype {given.dtype}" if given is key else repr(key)
+        remedy = f"jax.random.key({key})" if one else "e.g. jax.random.key(0)"
+        raise InputError(name, "one key of jax.random", came, f"Write {remedy}")
+    return jnp.asarray(given) if old else key
