@@ -93,13 +93,13 @@ def test_small_angles_without_more_care(activation: lnk.Elementwise, tolerance: 
     ("activation", "tolerance", "hidden"),
     [
         (lnk.Erf(), 2e-15, 2),
-        (lnk.Silu(), 1e-14, 1),
+        (lnk.Silu(), 2e-14, 1),
         *(
             pytest.param(activation, tolerance, hidden, marks=pytest.mark.slow)
             for activation, tolerance, hidden in [
                 (lnk.Erf(), 2e-15, 5),
                 (lnk.Gelu(), 2e-15, 2),
-                (lnk.Silu(), 1e-14, 2),
+                (lnk.Silu(), 2e-14, 2),
                 (lnk.Tanh(), 2e-14, 1),
                 (lnk.Tanh(), 2e-14, 2),
                 (lnk.Softplus(), 2e-14, 1),
@@ -119,7 +119,8 @@ def test_quick_pairs_to_50_digits(
         program = program_for(prepared(arch, x), NTK, x)
         assert program.needs.gentle
         (matrix,), _ = tiled.symmetric(program, x)
-    for row, column in [(0, n), (4, n + 4), (6, n + 6), (2, n + 2), (1, 7), (3, n + 40)]:
+    near = [(row, n + row) for row in (0, 2, 4, 6, 8)]
+    for row, column in [*near, (1, 7), (3, n + 40)]:
         exact = oracle.pair(arch, x[row], x[column], 30)
         error = abs(float((matrix[row, column] - exact.Theta) / exact.Theta_scale))
         assert error < tolerance, (row, column)

@@ -25,8 +25,10 @@ LARGEST = 600  # products; above, a loop over the Hermite polynomials is compile
 # LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
 # more than so many the first kernels C_j, which have the highest ranks, become matrix products.
 IN_LOOP = 120
-# What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
+# What may be left out of a kernel C_j, of values up to 1, and in the end of the slope at equal directions; what each
+# order may lack of that slope before the last one makes up for it:
 NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-51, 2.0**-48
+LEFT_TO_THE_LAST = 2.0**-44
 ROUNDING = 2.0**-52  # of a kernel, relatively
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
@@ -74,15 +76,26 @@ def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> T
 
 
 def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
-    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few."""
-    part = features[parity::2]
+    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few.
+
+    What is left out of them counts most in the slope at equal directions, where all orders add up. There the slope is
+    known, the sum of n v_n v_n; what the factors lack of it is put into the last order.
+    """
+    part, degrees = features[parity::2], np.arange(parity, len(features), 2)
     found: list[np.ndarray] = []
+    lacking, steepness = (part.T * degrees) @ part, 0
     for order, weights in enumerate(bases(len(features), parity, MOST).value):
-        least = min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
-        factor = _pivoted_cholesky((part.T * weights) @ part, least)
+        weight = parity + 4 * order**2  # the slope of rho^parity T_order(2 rho² - 1) at rho = 1
+        factor = _pivoted_cholesky(
+            (part.T * weights) @ part, min(NEGLIGIBLE, LEFT_TO_THE_LAST / max(1, weight))
+        )
         if not factor.shape[1]:
+            if steepness:
+                rest = _pivoted_cholesky(lacking / steepness, NEGLIGIBLE_IN_SLOPE / steepness)
+                found[-1] = np.hstack([found[-1], rest])
             return found
         found.append(factor)
+        lacking, steepness = lacking - weight * (factor @ factor.T), weight
     return None
 
 
