@@ -19,7 +19,7 @@ from mpmath import mpf
 
 import lnkernel as lnk
 from benchmarks import accuracy
-from lnkernel.evaluate.float64 import expansion
+from lnkernel.evaluate.float64 import arithmetic, expansion
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import features
 from lnkernel.evaluate.float64.moments import moments_of
@@ -225,6 +225,7 @@ def test_derivatives(network: Callable[[Any], lnk.Node], start: float) -> None:
 
 def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     arch = lnk.mlp(activation=lnk.Tanh(), W_std=1.2)
+    monkeypatch.setattr(arithmetic, "FEW_PAIRS", X.size**2)  # the terms themselves, no products
     chosen, asked = np.asarray(lnk.ntk(arch)(X[:40])), []
     right = expansion.choice_for
 
