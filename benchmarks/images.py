@@ -34,7 +34,7 @@ MARKS = "<!-- table of `make images` -->", "<!-- end of table -->"
 PIXELS, SMALL = 32, 6
 SIDE = 4  # images on each side of the matrix whose memory is measured
 MOST_MEMORY = 1 / 3  # of the peer's
-MANY = 12  # so many small images are computed by programs, as the peer computes one: the compiler is in memory then
+MANY = 12  # so many small images are computed by programs, as the peer computes fewer: the compiler is in memory then
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,9 @@ def publish(text: str) -> None:
     """The table between the marks of the page."""
     page, (start, end) = PAGE.read_text(encoding="utf-8"), MARKS
     pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
-    made = pattern.sub(lambda _: f"{start}\n\n{text}\n\n{end}", page)
+    made, places = pattern.subn(lambda _: f"{start}\n\n{text}\n\n{end}", page)
+    if places != 1:
+        raise SystemExit(f"{PAGE} has no place for the table, between {start} and {end}")
     PAGE.write_text(made, encoding="utf-8")
 
 

@@ -240,6 +240,17 @@ def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(asked) == 2 and distance(chosen, more, np.diagonal(more)) < 1e-15
 
 
+@pytest.mark.parametrize("act", [lnk.Sigmoid(), lnk.Softplus()], ids=repr)
+@pytest.mark.parametrize("size", [1e-3, 1e-6])
+def test_the_mean_before_a_layernorm_of_short_inputs(act: lnk.Smooth, size: float) -> None:
+    """It is nearly all of the features, and a LayerNorm takes it away."""
+    arch = lnk.serial(lnk.Dense(8), act, lnk.LayerNorm(), lnk.Dense(1, b_std=0.1))
+    x = size * X[:2]
+    exact = oracle.pair(arch, x[0], x[1], 30)
+    found = lnk.ntk(arch)(x)[0, 1]
+    assert abs(float((found - exact.Theta) / exact.Theta_scale)) < 1e-14
+
+
 def test_too_few_terms_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No number rather than a wrong one: so it is inside a program, where nothing can be raised.
     The diagonal needs no series."""

@@ -38,10 +38,7 @@ def test_sums_of_products(act: lnk.Smooth) -> None:
     n, c = np.arange(choice.terms)[:, None, None], rho.astype(np.longdouble)
     assert np.abs(value - (products * c**n).sum(axis=0)).max() < 5e-15
     exact = (n * products * c ** np.maximum(n - 1, 0)).sum(axis=0)
-    # an order may lack so much of the slope, which only at equal directions the last one makes up for
-    assert np.abs(slope - exact).max() < 1.5 * separable.LEFT_OF_MANY
-    _, equal = separable.sum_products(*sides, np.ones_like(rho), np.ones_like(rho))
-    assert np.abs(equal - (n * products).sum(axis=0)).max() < 2e-14
+    assert np.abs(slope - exact).max() < 2e-14
 
 
 @pytest.mark.parametrize("shapes", [((40,), (40,)), ((5, 1), (1, 8)), ((), ())])
@@ -97,6 +94,9 @@ def test_matrix_of_many_points(scale: bool) -> None:
     x = RNG.normal(size=(130, 4)) * RNG.uniform(0.01, 2, (130, 1))
     x[3], x[4] = x[5] * (1 + 1e-9), -x[5]
     theta = lnk.ntk(arch)
-    few, ends = np.arange(20), np.sqrt(theta.diagonal(x[:20]))
+    few, ends = (
+        np.arange(16),
+        np.sqrt(theta.diagonal(x[:16])),
+    )  # no more: they would take products too
     apart = np.abs(theta(x)[np.ix_(few, few)] - theta(x[few])) / np.outer(ends, ends)
     assert apart.max() < 1e-14

@@ -17,7 +17,8 @@ from lnkernel.types import Array
 
 ROUNDING = 2e-15  # the error of closed forms, up to SHALLOW activations; beyond, it adds up
 SHALLOW = 10
-# is added for every activation that is summed or integrated: what the slope of a sum of products lacks (`separable.py`)
+# is added for every activation that is summed or integrated: sums of products, which large matrices take, are off by
+# so much, and the samples are too few for them
 SUMMED = 1e-14
 SAFETY = 4.0  # times the change that a finer resolution makes
 SAMPLE = 16  # points, from the shortest to the longest

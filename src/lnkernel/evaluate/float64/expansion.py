@@ -254,7 +254,8 @@ def _(
 def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     """Lengths and means, roughly."""
     r = np.maximum(num.sqrt(cov.first.q), SHORTEST)
-    num.found.append(Reach(float(np.max(r)), np.ndim(r) == 0))
+    live = r[r > SHORTEST] if np.ndim(r) else r
+    num.found.append(Reach(float(np.max(r)), bool(np.size(live) and np.ptp(live) == 0)))
     x, weights = nodes_and_weights(2)
     phi = function_of(layer)
     # of a smooth function of short vectors every fourth node tells as much, to 12 digits

@@ -138,6 +138,7 @@ def _sum_quickly(
     """The angles from their cosines; NaN where too few digits would be left of a small one, below `least`."""
     c, shape = _pairs(one, two, cov.c)
     zero = namespace.of(c).zeros(shape)
+    mean = one.unit[0] * two.unit[0]
 
     def step(carry: Any, block: Any) -> tuple[Any, None]:
         series, power, before = carry
@@ -152,9 +153,16 @@ def _sum_quickly(
         return (series, power, before), None
 
     start = Series(zero, zero, zero), zero + 1, zero
-    (series, *_), _ = _scan(step, start, _blocks(one, two))
-    centred = (series.cosine - one.unit[0] * two.unit[0]) / (one.rest * two.rest)
+    # the mean is added, not subtracted: of short inputs it may be nearly all
+    (series, *_), _ = _scan(step, start, _blocks(_without_mean(one), two))
+    centred = series.cosine / (one.rest * two.rest)
+    series = series._replace(cosine=mean + series.cosine)
     return series, Angles(*(with_gap(cosine, least) for cosine in (series.cosine, centred)))
+
+
+def _without_mean(side: Features) -> Features:
+    unit, xp = side.unit, namespace.of(side.unit)
+    return side._replace(unit=xp.concatenate([xp.zeros_like(unit[:1]), unit[1:]]))
 
 
 def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Series, Angles]:

@@ -40,7 +40,7 @@ def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=len(KNOWN))
 def _first_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """So many; of negative nodes they are those of the positive ones, or less than 0 where the polynomial is odd."""
+    """So many; of negative nodes they are those of the positive ones, of odd polynomials with the other sign."""
     x = np.arange(round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
     rows = np.empty((terms, len(x)), dtype=np.longdouble)  # h_n(x) exp(-x²/4)
     rows[0] = np.exp(-x * x / 4)

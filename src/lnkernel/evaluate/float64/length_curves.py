@@ -5,7 +5,6 @@ What takes hundreds of nodes of quadrature for every input then takes fewer than
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +13,6 @@ from numpy.polynomial.chebyshev import chebvander
 NODES = 64  # lengths at which a function has to be known
 NEGLIGIBLE = 2.0**-56  # of a coefficient, relative to the largest
 ALONE = 1 << 18  # multiplications, up to which OpenBLAS takes one thread
-MANY_PIECES = 8  # of a product, for which threads are worth it
-THREADS = ThreadPoolExecutor(2, "lnkernel-curves")
 
 
 class Curves(NamedTuple):
@@ -33,22 +30,14 @@ class Curves(NamedTuple):
 
 
 def _multiply_alone(polynomials: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """The product's transpose, by two threads of our own. OpenBLAS takes threads for a large product, and they go on
-    waiting for the next one on the cores where pairs are computed; so it is handed small pieces."""
+    """The product's transpose, by this thread alone. OpenBLAS takes threads for a large product, and they go on waiting
+    for the next one on the cores where pairs are computed; so it is handed small pieces."""
     degrees, functions = coefficients.shape
     made = np.empty((functions, len(polynomials)))  # each function's values side by side in memory
     step = max(1, ALONE // (degrees * functions))
-
-    def multiply(part: range) -> None:
-        for start in part:
-            some = slice(start, start + step)
-            np.matmul(coefficients.T, polynomials[some].T, out=made[:, some])
-
-    pieces = range(0, len(polynomials), step)
-    if len(pieces) < MANY_PIECES:
-        multiply(pieces)
-    else:
-        list(THREADS.map(multiply, (pieces[0::2], pieces[1::2])))
+    for start in range(0, len(polynomials), step):
+        some = slice(start, start + step)
+        np.matmul(coefficients.T, polynomials[some].T, out=made[:, some])
     return made
 
 

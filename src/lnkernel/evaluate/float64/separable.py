@@ -25,11 +25,8 @@ LARGEST = 600  # products; above, a loop over the Hermite polynomials is compile
 # LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
 # more than so many the first kernels C_j, which have the highest ranks, become matrix products.
 IN_LOOP = 120
-# What may be left out of a kernel C_j, of values up to 1, and in the end of the slope at equal directions; what each
-# order may lack of that slope before the last one makes up for it, and where there are more than IN_LOOP products,
-# whose time counts more than a digit:
+# What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
 NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-51, 2.0**-48
-LEFT_TO_THE_LAST, LEFT_OF_MANY = 2.0**-46, 2.0**-44
 ROUNDING = 2.0**-52  # of a kernel, relatively
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
@@ -66,51 +63,26 @@ class Table(NamedTuple):
 def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> Table | None:
     """From numbers (NODES,) and the features v_n (terms, NODES) at `lengths_of_nodes`; None where it would be too
     large."""
-    made = _factors_of_both(features, LEFT_TO_THE_LAST)
-    if made is not None and _count(made) > IN_LOOP:
-        made = _factors_of_both(features, LEFT_OF_MANY)
-    if made is None or _count(made) > LARGEST:
+    even, odd = (_factors(features, parity) for parity in (0, 1))
+    if even is None or odd is None:
         return None
-    even, odd = made
     ranks = tuple(f.shape[1] for f in even), tuple(f.shape[1] for f in odd)
+    if sum(map(sum, ranks)) > LARGEST:
+        return None
     curves = curves_through(longest, np.column_stack([*given, *even, *odd]))
     return Table(curves, len(given), ranks)
 
 
-Both = tuple[list[np.ndarray], list[np.ndarray]]  # of the even and of the odd part
-
-
-def _factors_of_both(features: np.ndarray, left: float) -> Both | None:
-    even, odd = (_factors(features, parity, left) for parity in (0, 1))
-    return None if even is None or odd is None else (even, odd)
-
-
-def _count(both: Both) -> int:
-    """Of the products."""
-    return sum(factor.shape[1] for part in both for factor in part)
-
-
-def _factors(features: np.ndarray, parity: int, left: float) -> list[np.ndarray] | None:
-    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few.
-
-    What is left out of them counts most in the slope at equal directions, where all orders add up. There the slope is
-    known, the sum of n v_n v_n; what the factors lack of it is put into the last order.
-    """
-    part, degrees = features[parity::2], np.arange(parity, len(features), 2)
+def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
+    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few."""
+    part = features[parity::2]
     found: list[np.ndarray] = []
-    lacking, steepness = (part.T * degrees) @ part, 0
     for order, weights in enumerate(bases(len(features), parity, MOST).value):
-        weight = parity + 4 * order**2  # the slope of rho^parity T_order(2 rho² - 1) at rho = 1
-        factor = _pivoted_cholesky(
-            (part.T * weights) @ part, min(NEGLIGIBLE, left / max(1, weight))
-        )
+        least = min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
+        factor = _pivoted_cholesky((part.T * weights) @ part, least)
         if not factor.shape[1]:
-            if steepness:
-                rest = _pivoted_cholesky(lacking / steepness, NEGLIGIBLE_IN_SLOPE / steepness)
-                found[-1] = np.hstack([found[-1], rest])
             return found
         found.append(factor)
-        lacking, steepness = lacking - weight * (factor @ factor.T), weight
     return None
 
 
