@@ -37,7 +37,11 @@ def report_of(
     groups, sides = results(plan, data, found), [one.side for one in data]
     pairs = [(side, one) for side, group in zip(sides, groups, strict=True) for one in group]
     tables = {
-        "accuracy": [_accuracy_row(side, one, len(data[0].test_label)) for side, one in pairs],
+        "accuracy": [
+            _accuracy_row(images.side, one, len(images.test_label))
+            for images, group in zip(data, groups, strict=True)
+            for one in group
+        ],
         "sizes": [row for side, one in pairs for row in _size_rows(side, one)],
         "contrast": [_contrast_row(side, one, plan) for side, one in pairs],
     }
