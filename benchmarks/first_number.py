@@ -11,9 +11,9 @@ of one entry, 8.3 s for the spread of 92 points, 4.3 s for one pair of a network
 for 500 layers, 11 s for a grid search, and 22 s with two workers, whose own imports count. The training of 5,000 points
 stopped in time took 83 s once: it has 7 s as its aim and not a third, since it needs no eigenvectors any more and took
 4.2 s then, so that a third would go unnoticed if they came back. It is a claim on wall time, the best of several fresh
-processes; processor time stands beside it. A row "beyond its work" is the first call less the same call again. neural-
-tangents' first calls, eager and jitted, are measured beside ours in its own environment and in the same run, once. The
-exit code is 1 if a row is beyond its aim.
+processes; processor time stands beside it. A row "beyond its work" is the first call less the same call again.
+neural-tangents' first calls, eager and jitted, are measured beside ours in its own environment and in the same run,
+once. The exit code is 1 if a row is beyond its aim.
 """
 
 from __future__ import annotations
