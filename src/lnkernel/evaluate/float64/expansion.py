@@ -209,7 +209,7 @@ def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
 
 
 def _lengths(arch: Node, x: np.ndarray) -> list[Reach]:
-    """Those before each of these activations, in the order of the data."""
+    """How long the vectors before each of these activations are, in the order of the data."""
     with jax.enable_x64(True), np.errstate(all="ignore"):
         num = Probe(needs_range(arch))
         if x.ndim > 2:

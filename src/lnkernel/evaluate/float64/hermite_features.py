@@ -24,12 +24,8 @@ SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
-KNOWN = (
-    2,
-    1026,
-    2050,
-    4098,
-)  # terms for which weights are computed; of fewer they are the first of these
+# terms for which weights are computed; of fewer they are the first of these
+KNOWN = (2, 1026, 2050, 4098)
 
 
 def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,9 +62,8 @@ class Features(NamedTuple):
 
 def features(layer: Smooth, length: Array, terms: int) -> Features:
     """The features of these lengths; the number of terms must be even."""
-    if (
-        isinstance(length, np.ndarray) and length.ndim == 1
-    ):  # pairs side by side: an input is in many of them
+    if isinstance(length, np.ndarray) and length.ndim == 1:
+        # pairs side by side: an input is in many of them
         lengths, place = np.unique(length, return_inverse=True)
         return Features(*(part[..., place] for part in _features(layer, lengths, terms)))
     return _features(layer, length, terms)
