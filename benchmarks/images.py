@@ -57,9 +57,9 @@ class Case:
 
 CASES = (
     Case("pooled", norm=False, pool=True, images=4, at_least=3.0),
-    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=3.0),
-    Case("not pooled", norm=False, pool=False, images=32, at_least=2.0),
-    Case("not pooled, LayerNorm", norm=True, pool=False, images=32, at_least=3.0),
+    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=4.0),
+    Case("not pooled", norm=False, pool=False, images=128, at_least=5.0),
+    Case("not pooled, LayerNorm", norm=True, pool=False, images=128, at_least=5.0),
 )
 
 

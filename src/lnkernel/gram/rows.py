@@ -32,7 +32,7 @@ from lnkernel.gram.stages import has_plain_lengths
 from lnkernel.gram.structure import Structure
 from lnkernel.types import Array
 
-LANES = 64  # pairs side by side
+LANES = 16  # pairs side by side: what a row takes then stays in a cache of a megabyte
 IN_A_CALL = 1 << 21  # pairs of positions for which a program is called
 ON_ONE_CORE = {"xla_cpu_multi_thread_eigen": False}
 # the older way to emit loops uses whole registers here, and the newer does not
