@@ -97,7 +97,7 @@ def _angle(
     if cov.never_obtuse:
         return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True)
     z = kept(num, mean(cov.z) + tilt)
-    c = num.where(w < 0.25, 1 - 2 * w, mean(cov.c))
+    c = num.where(w < 0.25, 1 - 2 * w, z - w)
     return Covariance(first, second, w, z, c, e)
 
 

@@ -9,6 +9,7 @@ from operator import add
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -45,6 +46,8 @@ def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Any:
     for axes, slide in zip(groups, slides, strict=True):
         x = _padded(x, axes, slide)
     x = _in_memory(x)
+    if _holds_all(x, groups, slides):
+        return _sum_of_first(x, len(groups))[(None,) * len(groups)]
     order = list(zip(groups, slides, strict=True))
     if not _comes_first(x, groups):  # axes that lie together in memory
         order.reverse()
@@ -103,6 +106,28 @@ def _is_whole(x: Any, axes: tuple[int, ...], slide: Slide) -> bool:
     """Whether the window holds all positions, of plain numbers."""
     plain = len(jax.tree.leaves(x)) == 1
     return plain and slide.steps == 1 and x.shape[axes[0]] == slide.size
+
+
+def _holds_all(x: Any, groups: Groups, slides: list[Slide]) -> bool:
+    """Whether one window holds all positions, which come first in memory in an array of a program."""
+    pairs = zip(groups, slides, strict=True)
+    return (
+        isinstance(x, jax.Array)
+        and _comes_first(x, groups)
+        and all(len(axes) == 1 and _is_whole(x, axes, slide) for axes, slide in pairs)
+    )
+
+
+def _sum_of_first(x: Array, count: int) -> Array:
+    """The sum over so many axes, the last of them first, each as a product: what makes x is then computed row by row,
+    without a division of whole numbers for each of its numbers."""
+    rest = x.shape[count:]
+    while count:
+        rows = x.reshape(*x.shape[:count], -1)
+        ones = jnp.ones((*x.shape[: count - 1], 1, x.shape[count - 1]), x.dtype)
+        count -= 1
+        x = (ones @ rows).reshape(*x.shape[:count], *rest)
+    return x
 
 
 def _sum_of_all(x: Array, axes: tuple[int, ...]) -> Array:
