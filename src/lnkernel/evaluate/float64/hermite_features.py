@@ -30,25 +30,50 @@ KNOWN = (2, 1026, 2050, 4098)
 
 def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (m,), and weights (m, terms) with a_n = sum_j phi(r x_j) weights[j, n]."""
-    x, weights = _first_weights(next(known for known in KNOWN if terms <= known))
-    return x, weights[:, :terms]
+    place = next(k for k, known in enumerate(KNOWN) if terms <= known)
+    x = _right_nodes().astype(np.float64)
+    return np.concatenate([-x[:0:-1], x]), _known(place).weights[:, :terms]
+
+
+class _Known(NamedTuple):
+    """What is known of the first Hermite polynomials."""
+
+    weights: np.ndarray  # (m, terms)
+    last: np.ndarray  # the last two rows of h_n(x) exp(-x²/4), from which the next ones come, (2, nodes)
 
 
 @lru_cache(maxsize=len(KNOWN))
-def _first_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """So many; of negative nodes they are those of the positive ones, of odd polynomials with the other sign."""
-    x = np.arange(round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
-    rows = np.empty((terms, len(x)), dtype=np.longdouble)  # h_n(x) exp(-x²/4)
-    rows[0] = np.exp(-x * x / 4)
-    if terms > 1:
-        rows[1] = x * rows[0]
-    for n in range(1, terms - 1):
-        last = np.sqrt(np.longdouble(n)) * rows[n - 1]
-        rows[n + 1] = (x * rows[n] - last) / np.sqrt(np.longdouble(n + 1))
-    density = rows[0] * np.longdouble(SPACING) / np.sqrt(2 * np.arccos(np.longdouble(-1)))
+def _known(place: int) -> _Known:
+    r"""Of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. Those of negative nodes are those
+    of the positive ones, of odd polynomials with the other sign."""
+    x = _right_nodes()
+    first = np.exp(-x * x / 4)
+    if place == 0:
+        rows = np.array([first, x * first])
+        return _Known(_weights(rows, first, 0), rows)
+    before = _known(place - 1)
+    start, stop = KNOWN[place - 1], KNOWN[place]
+    rows = np.empty((2 + stop - start, len(x)), dtype=np.longdouble)
+    rows[:2] = before.last
+    n = np.arange(start - 1, stop - 1).astype(np.longdouble)
+    scale, share = 1 / np.sqrt(n + 1), np.sqrt(n / (n + 1))
+    for k in range(stop - start):
+        rows[k + 2] = (scale[k] * x) * rows[k + 1] - share[k] * rows[k]
+    more = _weights(rows[2:], first, start)
+    return _Known(np.concatenate([before.weights, more], axis=1), rows[-2:].copy())
+
+
+def _weights(rows: np.ndarray, first: np.ndarray, start: int) -> np.ndarray:
+    """The weights of all nodes (m, terms), from these rows on."""
+    density = first * np.longdouble(SPACING) / np.sqrt(2 * np.arccos(np.longdouble(-1)))
     right = (rows * density).astype(np.float64).T
-    left = right[:0:-1] * np.where(np.arange(terms) % 2, -1.0, 1.0)
-    return np.concatenate([-x[:0:-1], x]).astype(np.float64), np.concatenate([left, right])
+    left = right[:0:-1] * np.where(np.arange(start, start + len(rows)) % 2, -1.0, 1.0)
+    return np.concatenate([left, right])
+
+
+def _right_nodes() -> np.ndarray:
+    """The nodes from 0 on, in long numbers."""
+    return np.arange(round(WIDEST / SPACING) + 1) * np.longdouble(SPACING)
 
 
 class Features(NamedTuple):

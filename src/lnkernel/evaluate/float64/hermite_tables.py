@@ -59,17 +59,15 @@ def bases(terms: int, parity: int, degree: int) -> Bases:
 
 @lru_cache(maxsize=8)
 def _powers(count: int) -> np.ndarray:
-    """The coefficients of $x^k = ((1+y)/2)^k$ up to T_MOST, by a recurrence in which all numbers are positive."""
+    r"""The coefficients of $x^k = ((1+y)/2)^k = 4^{-k}\big(\binom{2k}{k} + 2\sum_j \binom{2k}{k-j}\,T_j(y)\big)$ up to
+    T_MOST: all are positive, and each comes from the one before it by a product."""
     out = np.empty((MOST + 1, count), dtype=np.longdouble)
-    row = np.zeros(max(count, MOST) + 2, dtype=np.longdouble)
-    row[0] = 1
-    for k in range(count):
-        out[:, k] = row[: MOST + 1]
-        new = row / 2
-        new[1:] += row[:-1] / 4  # y T_j = (T_(j-1) + T_(j+1))/2
-        new[:-1] += row[1:] / 4
-        new[1] += row[0] / 4  # but y T_0 = T_1
-        row = new
+    k = np.arange(count).astype(np.longdouble)
+    odd, even = 2 * k[1:] - 1, 2 * k[1:]
+    out[0] = np.concatenate([np.ones(1, np.longdouble), np.cumprod(odd / even)])
+    out[1] = 2 * out[0] * (k / (k + 1))
+    for j in range(1, MOST):
+        out[j + 1] = out[j] * (np.maximum(k - j, 0) / (k + j + 1))
     return out
 
 

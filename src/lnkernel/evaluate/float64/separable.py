@@ -19,7 +19,7 @@ from jax import Array
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import chain_products
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
-from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
+from lnkernel.evaluate.float64.length_curves import ALONE, NODES, Curves, curves_through
 
 LARGEST = 600  # products; above, a loop over the Hermite polynomials is compiled sooner
 # LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
@@ -28,6 +28,7 @@ IN_LOOP = 120
 # What may be left out of a kernel C_j, of values up to 1, and of its share in the slope:
 NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE = 2.0**-51, 2.0**-48
 ROUNDING = 2.0**-52  # of a kernel, relatively
+AT_ONCE = ALONE // NODES**2  # Hermite polynomials, of which one thread makes the products
 
 Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factors of its coefficient
 
@@ -79,11 +80,21 @@ def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
     found: list[np.ndarray] = []
     for order, weights in enumerate(bases(len(features), parity, MOST).value):
         least = min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
-        factor = _pivoted_cholesky((part.T * weights) @ part, least)
+        factor = _pivoted_cholesky(_weighted_products(part, weights), least)
         if not factor.shape[1]:
             return found
         found.append(factor)
     return None
+
+
+def _weighted_products(part: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum of weights_n part_n part_n^T, some at a time: for a large product OpenBLAS takes threads, and where
+    other work keeps the cores busy these wait for one another longer than they compute."""
+    total = np.zeros((part.shape[1], part.shape[1]))
+    for start in range(0, len(part), AT_ONCE):
+        some = part[start : start + AT_ONCE]
+        total += (some.T * weights[start : start + AT_ONCE]) @ some
+    return total
 
 
 def _pivoted_cholesky(kernel: np.ndarray, least: float) -> np.ndarray:
