@@ -39,13 +39,13 @@ class _Known(NamedTuple):
     """What is known of the first Hermite polynomials."""
 
     weights: np.ndarray  # (m, terms)
-    last: np.ndarray  # the last two rows of h_n(x) exp(-x²/4), from which the next ones come, (2, nodes)
+    last: np.ndarray  # rows of h_n(x) exp(-x²/4), from which the next ones come, (2, nodes)
 
 
 @lru_cache(maxsize=len(KNOWN))
 def _known(place: int) -> _Known:
-    r"""Of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. Those of negative nodes are those
-    of the positive ones, of odd polynomials with the other sign."""
+    r"""Of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. The weights of negative
+    nodes are those of the positive ones, of odd polynomials with the other sign."""
     x = _right_nodes()
     first = np.exp(-x * x / 4)
     if place == 0:
