@@ -13,6 +13,7 @@ import scipy.sparse
 
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.sklearn import NTKClassifier, NTKRegressor
 
 ARCH = lnk.mlp(hidden=1, width=4, norm="first")
 X, Y, KEY = np.array([[1.0], [2.0]]), np.array([0.0, 1.0]), jax.random.key(0)
@@ -38,6 +39,26 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no targets": (lambda: lnk.posterior(ARCH, X, None), "y: .*got None"),
     "masked points": (lambda: lnk.ntk(ARCH)(MASKED), "x: .*masked array with 1 of 2 masked"),
     "masked targets": (lambda: lnk.posterior(ARCH, X, MASKED[:, 0]), "y: .*1 of 2 masked"),
+    "masked rows": (lambda: lnk.ntk(ARCH)(list(MASKED)), "x: .*masked array with 1 of 2 masked"),
+    "masked points, scikit-learn": (lambda: NTKRegressor().fit(MASKED, Y), "X: .*1 of 2 masked"),
+    "masked targets, scikit-learn": (
+        lambda: NTKRegressor().fit(X, MASKED[:, 0]),
+        "y: .*1 of 2 masked",
+    ),
+    "masked points, classifier": (
+        lambda: NTKClassifier().fit(MASKED, [0, 1]),
+        "X: .*1 of 2 masked",
+    ),
+    "masked points to predict": (
+        lambda: NTKRegressor().fit(X, Y).predict(MASKED),
+        "X: .*1 of 2 masked",
+    ),
+    "masked points to classify": (
+        lambda: NTKClassifier().fit(X, [0, 1]).predict(MASKED),
+        "X: .*1 of 2 masked",
+    ),
+    "sparse points of a picture": (lambda: lnk.plot.heatmap(lnk.ntk(ARCH), SPARSE), "x: .*sparse"),
+    "sparse points of a bound": (lambda: lnk.plot.bound(ARCH, X, Y, SPARSE), "x: .*sparse"),
     "bound, certify": (lambda: lnk.bound(ARCH, X, Y, certify="no"), "certify: expected True"),  # type: ignore[arg-type]
     "C, certify": (lambda: lnk.sup_diagonal(ARCH, certify="yes"), "certify: expected True"),  # type: ignore[arg-type]
     "norms": (lambda: lnk.sup_diagonal(ARCH).profile(["a"]), "norms: expected real numbers"),

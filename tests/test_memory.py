@@ -65,7 +65,9 @@ def test_both_kernels_need_twice_as_much() -> None:
 
 
 def test_many_functions() -> None:
-    with pytest.raises(NotEnoughMemoryError, match="The functions of 1000000000 and 2 points"):
+    with pytest.raises(
+        NotEnoughMemoryError, match="A set of 1000000000 functions at 2 points needs"
+    ):
         POST.sample(jax.random.key(0), [[1.0], [2.0]], (10**9,))
 
 
@@ -106,8 +108,24 @@ def test_predictions_outside_are_made_in_blocks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_many_times() -> None:
-    with pytest.raises(NotEnoughMemoryError, match="The predictions of 400000 and 1000 points"):
+    with pytest.raises(NotEnoughMemoryError, match="1000 predictions at each of 400000 points"):
         POST.at([1.0] * 1000).mean(MANY)
+
+
+def test_covariances_at_many_times() -> None:
+    """Each of them has room, and all of them have none."""
+    x = MANY[:1000]
+    assert POST.at(1.0).ensemble_covariance(x).shape == (1000, 1000)
+    with pytest.raises(NotEnoughMemoryError, match=r"of 1000 points at 100 times needs 1\.5 GiB"):
+        POST.at([1.0] * 100).ensemble_covariance(x)
+
+
+def test_a_pair_of_large_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    arch = lnk.serial(lnk.Conv(8, (3, 3)), lnk.Relu(), lnk.GlobalAvgPool(), lnk.Dense(1))
+    message = r"A pair of inputs of 1600 positions needs .* Take inputs of fewer positions, or"
+    with pytest.raises(NotEnoughMemoryError, match=message):
+        lnk.ntk(arch)(np.zeros((1, 40, 40, 1)))
 
 
 def test_few_points_need_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,7 +331,15 @@ class GrowthError(LnkernelError, NotImplementedError):
 
 
 class NotEnoughMemoryError(LnkernelError, MemoryError):
-    """More points than this machine's memory has room for; the message says how much they need."""
+    """More points than this machine's memory has room for; the message says how much they need.
+
+    Args:
+        purpose: what needs the memory, as the subject of "needs".
+        n, m: the matrices are (n, m), or (n, n) without m.
+        needed, available: bytes.
+        itemsize: bytes of a number.
+        remedy: what to do, where n and m are not numbers of points.
+    """
 
     def __init__(
         self,
@@ -341,7 +349,15 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
         available: int,
         m: int | None = None,
         itemsize: int = 8,
+        remedy: str | None = None,
     ):
+        if remedy is not None:
+            super().__init__(
+                f"{purpose} needs {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are available. "
+                f"{remedy}, or a machine with more memory."
+            )
+            self.needed, self.available = needed, available
+            return
         if m is None:  # a square matrix, of the pairs of one set of points
             points, fit = f"{n} points", math.isqrt(n * n * available // needed)
             remedy = f"Take fewer points (about {fit} fit)"

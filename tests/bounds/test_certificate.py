@@ -344,6 +344,13 @@ def test_brackets_without_end(tmp_path: Path, capsys: Any) -> None:
     assert "nested too deeply" in capsys.readouterr().err
 
 
+def test_a_number_without_end(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("1" * 10_000)
+    assert cli.main(["verify", str(path)]) == 2
+    assert "is not a JSON file" in capsys.readouterr().err
+
+
 def test_no_file(capsys: Any) -> None:
     assert cli.main(["verify", "nowhere.json", "--json"]) == 2
     printed = capsys.readouterr()

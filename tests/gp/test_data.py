@@ -17,6 +17,7 @@ from lnkernel.errors import DuplicateInputsError, InputError, NotEnoughMemoryErr
 from lnkernel.errors import SingularGramError as Singular
 from lnkernel.gp import mixed_precision
 from lnkernel.gp.diagnosis import nearest
+from lnkernel.gp.duplicates import different_points
 from lnkernel.gram import memory
 
 LN = lnk.mlp(hidden=1, norm="first")
@@ -110,6 +111,12 @@ def test_many_duplicates_are_not_all_written_out() -> None:
     message = str(caught.value)
     assert "0 = 1 = 2 = 3 = ... (6 points)" in message and "; and 3 more" in message
     assert len(caught.value.groups) == 8
+
+
+def test_points_that_occur_once_are_not_listed() -> None:
+    firsts, repeated = different_points(np.array([[3.0], [0.0], [1.0], [-0.0], [2.0], [1.0]]))
+    assert firsts.tolist() == [0, 1, 2, 4]
+    assert repeated == [[1, 3], [2, 5]]
 
 
 def test_duplicates_with_noise_are_allowed() -> None:

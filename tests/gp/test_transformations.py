@@ -58,7 +58,8 @@ def test_no_public_member_is_forgotten() -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_what_decides_by_its_numbers_says_so(name: str) -> None:
     post = lnk.posterior(ARCH, X, Y[:, 0], noise=0.1)
-    with jax.enable_x64(True), pytest.raises(lnk.errors.TransformationError, match="plain numbers"):
+    expected = f"^{name}: expected plain numbers"
+    with jax.enable_x64(True), pytest.raises(lnk.errors.TransformationError, match=expected):
         jax.jit(PLAIN[name])(post)
 
 
@@ -215,10 +216,22 @@ def test_bounds_are_arguments() -> None:
         lambda x: lnk.bound(lnk.posterior(ARCH, x, Y)).value,
         lambda x: lnk.bound(ARCH, X, Y).value * x.sum(),
         lambda x: BOUND.sharp + x,
+        lambda x: float(jax.tree.map(lambda leaf: leaf * x[0, 0], BOUND)),
+        lambda x: lnk.sup_diagonal(lnk.mlp(norm="first", W_std=x[0, 0])).value,
         lambda x: lnk.merge_duplicates(x, Y)[0],
         lambda x: lnk.ntk(ARCH).error_estimate(x),
     ],
-    ids=["bound", "mean_bound", "of a posterior", "of plain numbers", "sharp", "merge", "estimate"],
+    ids=[
+        "bound",
+        "mean_bound",
+        "of a posterior",
+        "of plain numbers",
+        "sharp",
+        "float",
+        "C",
+        "merge",
+        "estimate",
+    ],
 )
 def test_what_needs_plain_numbers_says_so(call: Any) -> None:
     with jax.enable_x64(True), pytest.raises(lnk.errors.TransformationError, match="plain numbers"):

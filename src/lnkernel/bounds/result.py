@@ -15,6 +15,7 @@ from lnkernel.bounds.digits import at_least, at_most
 from lnkernel.bounds.forms import FORMULAS, formula
 from lnkernel.bounds.supremum import SupDiagonal
 from lnkernel.check.arrays import as_inputs, as_traced_inputs
+from lnkernel.errors import TransformationError
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gram.kernel import ntk
 from lnkernel.gram.structure import assemble, dissect
@@ -81,6 +82,8 @@ class Bound:
     lambda_is_floor: bool = field(default=False, repr=False)
 
     def __float__(self) -> float:
+        if is_traced(self.value):
+            raise TransformationError("float(bound)")
         return float(self.value)
 
     @property

@@ -268,12 +268,19 @@ def _refuse_containers(name: str, x: Any) -> None:
             f"a sparse matrix ({type(x).__name__})",
             f"Write {name}.toarray(), if that fits into memory",
         )
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        count = int(np.ma.count_masked(x))
+    refuse_masked(name, x)
+
+
+def refuse_masked(name: str, x: Any) -> None:
+    """Refuse an array, or a list of rows, of which numbers are masked: NumPy would take what is below the mask."""
+    rows = x if isinstance(x, list | tuple) else (x,)
+    masked = [row for row in rows if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row)]
+    if masked:
+        count, of = sum(int(np.ma.count_masked(row)) for row in masked), sum(map(np.size, rows))
         raise InputError(
             name,
             "an array without missing numbers",
-            f"a masked array with {count} of {x.size} masked",
+            f"a masked array with {count} of {of} masked",
             f"Drop such points, or fill the numbers in: {name}.filled(value)",
         )
 

@@ -115,17 +115,15 @@ def _without_duplicates(
     options: argparse.Namespace, X: np.ndarray, y: np.ndarray, lines: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
     """Equal inputs merged, or kept where the targets carry noise; otherwise an error."""
-    from lnkernel.gp.duplicates import groups_of_equals, merge_duplicates
+    from lnkernel.gp.duplicates import different_points, merge_duplicates
 
-    groups = groups_of_equals(X)
-    repeated = [group for group in groups if len(group) > 1]
+    firsts, repeated = different_points(X)
     if not repeated:
         return X, y, lines, []
     if options.merge_duplicates:
         X, y = (np.asarray(part) for part in merge_duplicates(X, y))
         count = sum(map(len, repeated)) - len(repeated)
-        firsts = lines[[group[0] for group in groups]]
-        return X, y, firsts, [f"{count_of_lines(count)} merged with others of equal inputs"]
+        return X, y, lines[firsts], [f"{count_of_lines(count)} merged with others of equal inputs"]
     if options.noise > 0:
         return X, y, lines, [f"{len(repeated)} inputs occur more than once"]
     problems = [

@@ -10,16 +10,21 @@ from lnkernel.gp.noise import Variance
 from lnkernel.types import DifferentPoints, Outputs, Points, Targets
 
 
-def groups_of_equals(x: np.ndarray) -> list[list[int]]:
-    """The indices of each different point, in the order of their first occurrence.
+def different_points(x: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
+    """The indices at which different points occur first, in their order; and all indices of each point that occurs
+    more than once, in the order of the first ones.
 
-    NumPy compares numbers, so -0.0 equals 0.0, and sorts; the order comes from the first indices.
+    NumPy compares numbers, so -0.0 equals 0.0, and sorts; the order comes from the first indices. Points that occur
+    once, which may be a million, are never looked at one by one.
     """
     _, firsts, which, counts = np.unique(
         x, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    together = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(counts)[:-1])
-    return [together[group].tolist() for group in np.argsort(firsts)]
+    together, ends = np.argsort(which.ravel(), kind="stable"), np.cumsum(counts)
+    order = np.argsort(firsts)
+    repeated = order[counts[order] > 1]
+    groups = [together[ends[group] - counts[group] : ends[group]].tolist() for group in repeated]
+    return firsts[order], groups
 
 
 def refuse_duplicates(data: Data, noise: Variance = 0.0) -> None:
@@ -27,9 +32,9 @@ def refuse_duplicates(data: Data, noise: Variance = 0.0) -> None:
     exact = np.broadcast_to(np.equal(noise, 0), len(data.x))
     if not exact.any():
         return
-    rows = data.x.reshape(len(data.x), -1)
-    groups = ([i for i in group if exact[i]] for group in groups_of_equals(rows))
-    repeated = [group for group in groups if len(group) > 1]
+    _, groups = different_points(data.x.reshape(len(data.x), -1))
+    without_noise = ([i for i in group if exact[i]] for group in groups)
+    repeated = [group for group in without_noise if len(group) > 1]
     if repeated:
         agree = [bool((data.y[group] == data.y[group[0]]).all()) for group in repeated]
         raise DuplicateInputsError(repeated, agree)
@@ -49,9 +54,10 @@ def merge_duplicates(X: Points, y: Targets) -> tuple[DifferentPoints, Outputs]:
     ([[1.0], [2.0]], [0.5, 5.0])
     """
     data = as_data(X, y)
-    groups = groups_of_equals(data.x)
-    firsts = [group[0] for group in groups]
-    merged = np.stack([_mean(data.y[group]) for group in groups])
+    firsts, repeated = different_points(data.x)
+    merged = data.y[firsts]
+    for group in repeated:
+        merged[np.searchsorted(firsts, group[0])] = _mean(data.y[group])
     return data.x[firsts], merged[:, 0] if data.one_output else merged
 
 

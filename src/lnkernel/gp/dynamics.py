@@ -22,6 +22,7 @@ from lnkernel.gp.filters import Filter
 from lnkernel.gp.fit import Solver
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, seen_with
+from lnkernel.gram.memory import demand_memory
 from lnkernel.types import Array, Covariance, Curves, MorePoints, Outputs, Values
 
 
@@ -90,6 +91,9 @@ class Curve:
 
     def ensemble_covariance(self, x: MorePoints) -> Curves:
         """Their covariance for all pairs of the points x (m, d): (times, m, m)."""
+        points, times = len(self.at[0]._seen_with(x).inputs(x)), len(self.at)
+        purpose = f"The covariance of {points} points at {times} times"
+        demand_memory(points, 2 * times, purpose, remedy="Take fewer points or times")
         return _stack([one.ensemble_covariance(x) for one in self.at])
 
 

@@ -166,7 +166,9 @@ class Fit(Predictor):
 
     def mean(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
         """kernel(x, X) coefficients, (m, k)."""
-        demand_memory(len(x), 2, "The predictions", coefficients.shape[1])
+        at_each = coefficients.shape[1]
+        purpose = f"The matrix of {at_each} predictions at each of {len(x)} points"
+        demand_memory(len(x), 2, purpose, at_each, remedy="Take fewer points at a time")
         return np.concatenate(
             [matrix(self.kernel, rows, self.data.x) @ coefficients for rows in self.blocks(x)]
         )
@@ -187,7 +189,7 @@ class Fit(Predictor):
 
     def covariance_root(self, x: np.ndarray) -> np.ndarray:
         """The symmetric square root of `covariance`."""
-        demand_memory(len(x), 4, "The eigenvectors of the covariance")
+        demand_memory(len(x), 4, "The eigendecomposition of the covariance")
         return symmetric_root(self.covariance(x))
 
     def ensemble_variance(self, solver: Solver, x: np.ndarray) -> np.ndarray:

@@ -98,7 +98,7 @@ class Posterior:
         >>> bool(abs(post.mean([[5.0]]) - exact.mean([[5.0]]))[0] <= post.error <= 1e-2)
         True
         """
-        fit = self._fit
+        fit = self._plain("error")
         least = float(np.min(fit.noise))
         if not least > 0:
             raise InputError(
@@ -121,7 +121,7 @@ class Posterior:
         >>> 0.999 * found < floor < found
         True
         """
-        return self._fit.eigenvalue_floor
+        return self._plain("eigenvalue_floor").eigenvalue_floor
 
     def log_marginal_likelihood_bounds(self) -> tuple[float, float]:
         r"""Numbers that `log_marginal_likelihood` lies between, of a posterior with tolerance=... as well.
@@ -137,7 +137,7 @@ class Posterior:
         >>> low <= exact.log_marginal_likelihood() <= high
         True
         """
-        fit = self._fit
+        fit = self._plain("log_marginal_likelihood_bounds")
         if not isinstance(fit.solver, Iterative):
             value = float(self.log_marginal_likelihood())
             return value, value
@@ -151,10 +151,13 @@ class Posterior:
 
     @property
     def _fit(self) -> Fit:
+        return self._plain("posterior")
+
+    def _plain(self, what: str) -> Fit:
         """The fit of plain numbers, for what is computed with them only."""
         fit = self._seen_with()
         if not isinstance(fit, Fit):
-            raise TransformationError("posterior")
+            raise TransformationError(what)
         return fit
 
     def _seen_with(self, *values: object) -> Predictor:
@@ -240,7 +243,14 @@ class Posterior:
         sizes, known = as_shape("shape", shape), as_key("key", key)
         fit = self._seen_with(x, key)
         points = fit.inputs(x)
-        demand_memory(math.prod(sizes), fit.targets.shape[1], "The functions", len(points))
+        functions = math.prod(sizes)
+        demand_memory(
+            functions,
+            fit.targets.shape[1],
+            f"A set of {functions} functions at {len(points)} points",
+            len(points),
+            remedy="Draw fewer at a time",
+        )
         root = fit.covariance_root(points)
         mean = fit.mean(fit.coefficients, points)
         with jax.enable_x64(True):

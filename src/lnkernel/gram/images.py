@@ -214,7 +214,13 @@ class _Work:
         if x2 is x:  # the corners of the tiles on the diagonal are squares
             self.rows = min(self.rows, self.columns)
         at_a_time = self.block if self.plan is None else self.plan.at_a_time
-        demand_memory(at_a_time, NUMBERS, f"A pair of inputs of {math.prod(shape)} positions", m=1)
+        demand_memory(
+            at_a_time,
+            NUMBERS,
+            f"A pair of inputs of {math.prod(shape)} positions",
+            m=1,
+            remedy="Take inputs of fewer positions",
+        )
 
     def by_offsets(self, plan: Plan, x: Array, x2: Array) -> offsets.Work:
         """The work for a pooled network."""
@@ -236,7 +242,13 @@ class _Work:
             values, notes = self._alone(np.resize(some, min(at_once, n)), images)
             if start == 0:  # the rest is noted of all inputs, and twice while it is put together
                 of_one = sum(math.prod(note.shape[1:]) for note in notes)
-                demand_memory(n, 2, "What is kept of single inputs, such as attention,", m=of_one)
+                demand_memory(
+                    n,
+                    2,
+                    f"What is kept of {n} single inputs, such as attention,",
+                    m=of_one,
+                    remedy="Take fewer inputs",
+                )
             found.append(
                 [[np.asarray(part)[: len(some)] for part in parts] for parts in (values, notes)]
             )

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from lnkernel.arch.text import Architecture
 from lnkernel.bounds import SupDiagonal
 from lnkernel.bounds import bound as bound_of
+from lnkernel.check.arrays import as_array
 from lnkernel.errors import InputError
 from lnkernel.gp.posterior import posterior
 from lnkernel.types import Line, Norms, Points, Targets
@@ -97,7 +98,7 @@ def profile(c: SupDiagonal, norms: Norms | None = None, *, ax: Any = None) -> An
 
 def on_a_line(X: Points, x: Line) -> Float[np.ndarray, " m"]:
     """The points x, where data and points are on a line."""
-    points = np.asarray(x, dtype=float)
+    points = np.asarray(as_array("x", x), dtype=float)
     if np.ndim(X) != 2 or np.shape(X)[1] != 1 or points.size != len(np.atleast_1d(points)):
         raise InputError(
             "X and x",

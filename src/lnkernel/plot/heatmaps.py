@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from lnkernel.check.arrays import as_array
 from lnkernel.errors import InputError
 from lnkernel.gram.kernel import Kernel
 from lnkernel.types import Array, Line
@@ -33,7 +34,7 @@ def heatmap(kernel: Kernel | Float[Array, "n n"], x: Line, *, ax: Any = None, **
     """
     import matplotlib.pyplot as plt
 
-    points = np.atleast_1d(np.asarray(x, dtype=float))
+    points = np.atleast_1d(np.asarray(as_array("x", x), dtype=float))
     line = points.reshape(-1)
     steps = np.diff(line)
     if points.size != len(points) or len(line) < 2 or not _even(steps):

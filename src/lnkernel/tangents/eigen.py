@@ -57,7 +57,7 @@ def spectrum_of(
         )
     if method == "dense":
         return _dense(tangent, points, wanted, outputs, each)
-    demand_memory(rows, 3 * wanted + 20, "The vectors of Lanczos' method", 1)
+    demand_memory(rows, 3 * wanted + 20, "Lanczos' method", 1, remedy=f"Take fewer than k={wanted}")
     times = _flat_products(tangent, points, outputs, each)
 
     @cache
@@ -96,7 +96,7 @@ def spectrum_of(
 
 def _dense(tangent: Differential, x: np.ndarray, k: int, outputs: str, each: int) -> Spectrum:
     n, rows = len(x), len(x) * each
-    demand_memory(rows, 4, "The eigenvectors of the tangent kernel")
+    demand_memory(rows, 4, "The eigendecomposition of the tangent kernel")
     matrix = tangent.gram(x, outputs=outputs).reshape(rows, rows).astype(np.float64)
     trace, frobenius = float(np.trace(matrix)), float(np.linalg.norm(matrix))
     some = None if k == rows else (rows - k, rows - 1)
@@ -138,7 +138,7 @@ def _nystrom(
             "landmarks", f"from {-(-k // each)} to {n} inputs", repr(m), "Take more of the inputs"
         )
     some = x[np.sort(np.random.default_rng(seed).choice(n, chosen, replace=False))]
-    demand_memory(n * each, 2, "The columns of the kernel", chosen * each)
+    demand_memory(n * each, 2, "The matrix of columns of the kernel", chosen * each)
     within = tangent.gram(some, outputs=outputs).reshape(chosen * each, -1).astype(np.float64)
     across = tangent.gram(x, some, outputs=outputs).reshape(n * each, -1).astype(np.float64)
     values, vectors = scipy.linalg.eigh(

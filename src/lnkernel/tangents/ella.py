@@ -151,7 +151,13 @@ def directions(
         raise InputError(
             "X", "inputs at which the gradient is not zero", "none", "Choose more parameters by wrt"
         )
-    demand_memory(tangent.size, 2 * len(kept), "The directions", 1)
+    demand_memory(
+        tangent.size,
+        2 * len(kept),
+        f"A set of {len(kept)} directions",
+        1,
+        remedy="Take a lower rank",
+    )
     columns = [single.vjp(rows, vectors[:, i] / np.sqrt(values[i])) for i in kept]
     with jax.enable_x64(tangent.dtype == np.float64):
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *columns)

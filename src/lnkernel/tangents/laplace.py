@@ -153,7 +153,7 @@ def exact_laplace(
     with tangent.open(("X", x)) as (function, (points,)):
         values = products.values(function, points, tangent.batch_size).astype(np.float64)
     rows = values.size
-    demand_memory(rows, 4, "The kernel of all training outputs and its factor")
+    demand_memory(rows, 4, "The factorisation of the kernel of all training outputs")
     roots = np.array(likelihood.root(values))
     fit = likelihood.log_likelihood(values, y), squared_distance(tangent.params, prior_mean)
 

@@ -181,7 +181,7 @@ def ridge_of(tangent: Differential, X: Inputs, y: Targets, strength: Number) -> 
         targets = as_targets(y, len(points))
         check_columns(targets, function.outputs)
         start = products.values(function, points, tangent.batch_size).astype(np.float64)
-    demand_memory(start.size, 4, "The tangent kernel and its eigenvectors")
+    demand_memory(start.size, 4, "The eigendecomposition of the tangent kernel")
     residual = targets.reshape(start.shape) - start
     problem = Problem(tangent, points, residual, targets.ndim == 1, given)
     return Ridge(problem, None, "Ridge regression")

@@ -106,7 +106,7 @@ class Certificate:
         """
         try:
             data = json.loads(Path(path).read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:  # numbers of too many digits, too
             raise CertificateError(
                 f"{path} is not a JSON file ({_in_words(problem)})",
                 "Name a file that Certificate.save wrote",

@@ -21,7 +21,7 @@ from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import at_input
-from lnkernel.errors import ArchitectureError, InputError
+from lnkernel.errors import ArchitectureError, TransformationError
 from lnkernel.evaluate.leading.arithmetic import LeadingTerms
 from lnkernel.evaluate.leading.terms import Term, as_term
 
@@ -70,12 +70,7 @@ def concrete(arch: Node) -> Node:
     """`arch` with plain numbers for hyperparameters; inside a transformation there are none."""
     check_network(arch)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arch)):
-        raise InputError(
-            "arch",
-            "plain numbers for hyperparameters",
-            "tracers of a jax.jit, jax.grad or jax.vmap around this call",
-            "Call it outside of the transformation: a supremum is not differentiated here",
-        )
+        raise TransformationError("sup_diagonal")
     made: Node = jax.tree.map(float, arch)
     return made
 
