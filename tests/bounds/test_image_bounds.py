@@ -60,12 +60,46 @@ def test_what_is_not_proved_is_refused() -> None:
     for layers in (
         (conv, lnk.Tanh(), lnk.Flatten()),
         (conv, R, lnk.AvgPool((2, 2)), LN, lnk.Flatten()),
-        (conv, lnk.LayerNorm(axes="all"), R, lnk.Flatten()),
+        (conv, R, lnk.LayerNorm(axes="all"), lnk.Flatten()),
+        (conv, lnk.LayerNorm(scale=True, axes="all"), R, lnk.Flatten()),
+        (conv, lnk.LayerNorm(axes="all"), R, lnk.Conv(8, (3, 3), 2), lnk.Flatten()),
+        (conv, lnk.LayerNorm(axes="all"), R, lnk.Conv(8, (3, 3), padding="VALID"), lnk.Flatten()),
+        (conv, lnk.LayerNorm(axes="all"), R, lnk.AvgPool((2, 2)), lnk.Flatten()),
+        (conv, lnk.LayerNorm(axes="all"), R, lnk.Attention(8), lnk.Flatten()),
+        (conv, lnk.Attention(8), LN, lnk.Flatten()),
+        (conv, LN, lnk.Attention(8, weights="relu"), lnk.Flatten()),
         (conv, lnk.residual(LN, R, conv), LN, lnk.Flatten()),
         (conv, R, lnk.SumPool((2, 2)), lnk.Flatten()),
     ):
         with pytest.raises(ArchitectureError, match="is proved for it here"):
             lnk.sup_diagonal(lnk.serial(*layers, DENSE))
+
+
+LOOK = lnk.Attention(8, 2, QK_std=3.0, OV_std=1.3, b_std=0.2)
+
+
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+@pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
+@pytest.mark.parametrize("kind", ["all first", "all last", "all twice", "attention", "twice"])
+def test_attention_and_norms_of_all_positions(kind: str, padding: str, end: lnk.Node) -> None:
+    """Their C is at most that of the dense network, and that of images of one colour if no zeros come in."""
+    conv = lnk.Conv(8, (3, 3), padding=padding, W_std=2**0.5, b_std=0.1)
+    every = lnk.LayerNorm(axes="all")
+    body = {
+        "all first": (conv, every, R, conv, R),
+        "all last": (conv, R, conv, every, R),
+        "all twice": (conv, lnk.LayerNorm(1e-3, axes="all"), R, conv, every, R),
+        "attention": (conv, LN, R, LOOK, R),
+        "twice": (conv, R, conv, LN, LOOK, R, LOOK),
+    }[kind]
+    arch = lnk.serial(*body, end, DENSE)
+    C = lnk.sup_diagonal(arch)
+    assert np.isfinite(C.value) and C.is_upper_bound == (padding == "SAME")
+    found = lnk.ntk(arch).diagonal(pictures())
+    assert found.max() <= C.value * (1 + 1e-13)
+    if padding == "CIRCULAR":
+        image = C.attaining_input((4, 4, 2))
+        assert lnk.ntk(arch).diagonal(image[None])[0] == pytest.approx(C.value, rel=1e-10)
 
 
 @node

@@ -10,7 +10,12 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.bounds import witness
-from lnkernel.errors import ActivationRangeError, BoundedNetworkError, InputError
+from lnkernel.errors import (
+    ActivationRangeError,
+    ArchitectureError,
+    BoundedNetworkError,
+    InputError,
+)
 
 X = np.array([[-2.0], [-0.5], [1.0], [3.0]])
 Y = np.array([1.0, -1.0, 0.5, 2.0])
@@ -147,3 +152,16 @@ def test_images_of_a_network_without_norms(pool: bool) -> None:
     assert not small.is_given_data and small.X.shape == (1, 3, 3, 2)
     with pytest.raises(lnk.errors.BoundedNetworkError):
         lnk.diverging_witness(lnk.cnn(hidden=1, norm="first", pool=pool), X, y)
+
+
+def test_images_without_a_proof() -> None:
+    """A large mean needs no proof of C: residual networks and sums over positions have witnesses, too."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(3, 3, 3, 2)), rng.normal(size=3)
+    summed = lnk.serial(lnk.Conv(8, (3, 3)), lnk.Relu(), lnk.GlobalSumPool(), lnk.Dense(1))
+    for arch in (lnk.resnet(blocks=1, channels=8), summed):
+        w = lnk.diverging_witness(arch, X, y)
+        mean = float(lnk.posterior(arch, X, y).mean(w.x[None])[0])
+        assert abs(mean) > 1e6 and abs(mean / w.value - 1) < 1e-6 and "contrast" in str(w)
+    with pytest.raises(ArchitectureError, match="is proved for it here"):  # it is bounded
+        lnk.diverging_witness(lnk.resnet(blocks=1, channels=8, norm="all"), X, y)

@@ -162,6 +162,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         functools.partial(nnx.max_pool, window_shape=(2, 2)),
         "the largest of several correlated features",
     ),
+    "max pooling inside": (
+        lambda x: nnx.max_pool(x, (2, 2), strides=(2, 2)),
+        "the largest of several correlated features",
+    ),
     "dilation": (conv(16, kernel_dilation=2), "kernel_dilation=2 has no rule here"),
     "groups": (conv(16, feature_group_count=4), "its channels or weights are separated"),
     "padding": (conv(16, padding=2), "padding=2 with these strides has no rule here"),

@@ -13,7 +13,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel import stax
-from lnkernel.errors import InputError, LnkernelError
+from lnkernel.errors import InputError, LnkernelError, MissingLayerError
 
 with np.load(Path(__file__).parents[1] / "peers" / "neural_tangents_stax.npz") as stored:
     GOLDEN = dict(stored)
@@ -111,6 +111,27 @@ def test_refused(name: str) -> None:
     call, message = REFUSED[name]
     with pytest.raises(LnkernelError, match=message):
         call()
+
+
+def test_members_of_enumerations_are_words() -> None:
+    for padding in stax.Padding:
+        for given in (padding, padding.name, padding.value):
+            for layer in (stax.Conv(8, (3, 3), padding=given), stax.AvgPool((2, 2), padding=given)):
+                assert type(layer.arch.padding) is str and layer.arch.padding == padding.name
+    for mechanism in stax.AttentionMechanism:
+        made = stax.GlobalSelfAttention(8, 4, 4, 2, attention_mechanism=mechanism).arch
+        assert type(made.weights) is str and made.weights == mechanism.name.lower()
+    for kind in stax.PositionalEmbedding:
+        made = stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type=kind).arch
+        assert made == stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type=kind.name).arch
+        assert (made.embedding is None) == (kind.name == "NONE")
+
+
+@pytest.mark.parametrize("name", ["MaxPool", "GlobalMaxPool"])
+def test_max_pooling_says_why(name: str) -> None:
+    for module in (stax, lnk):
+        with pytest.raises(MissingLayerError, match=f"has no {name}: the largest of several corr"):
+            getattr(module, name)
 
 
 def test_strides_are_one_by_default_there() -> None:

@@ -39,6 +39,10 @@ NONE_SUCH: dict[str, tuple[str, str]] = {
         "the largest of several correlated features has no kernel in closed form",
         "Use AvgPool, or a Conv with strides",
     ),
+    "GlobalMaxPool": (
+        "the largest of several correlated features has no kernel in closed form",
+        "Use GlobalAvgPool",
+    ),
     "BatchNorm": (
         "it normalises over a batch, so that one input's output depends on the other inputs",
         "Use LayerNorm",

@@ -10,17 +10,31 @@ $|\Theta_{pp'}| \le \max_p \Theta_{pp}$ and $|K_{pp'}| \le \max_p q_p$, keep tha
 that is the same at all positions, and without zeros around it, all positions are alike and what is computed is the
 dense network: with circular (or no) padding $C = C_{dense}$.
 
+Attention by a softmax takes means, too. Its weights $\zeta$ are of one input, positive, with sum 1, so that
+$q' = \sigma_{OV}^2\,\zeta K\zeta^T + \sigma_b^2$ and
+$\Theta' = \sigma_{OV}^2\,\zeta\Theta\zeta^T + 2(q' - \sigma_b^2) + \sigma_b^2$
+are at most what two Dense layers, of the standard deviations 1 and $\sigma_{OV}$, make of $\max_p q_p$ and
+$\max_p \Theta_{pp}$. As behind a pooling, $q'$ may be small where $\Theta'$ is not, and a norm behind it has no proof.
+
+A norm of all positions and channels together divides $q$ and $\Theta$ by one number, behind a Conv or Dense, whose
+means are 0. It keeps $t$; but behind it the mean of $q_p$ over the positions is at most 1, and the largest may be
+more. A convolution with strides of 1 that keeps the size of the image counts no pixel more often than the filter is
+large, so that the means of $q$ and $\Theta$ are at most what they are in the dense network. `Flatten` takes means, and
+of `GlobalAvgPool` $\langle\Theta_{pp'}\rangle \le \langle\Theta_{pp}^{1/2}\rangle^2 \le \langle\Theta_{pp}\rangle$.
+
 Every kind of layer says in `behind` what it is in the dense network, or why nothing is proved; a layer of which nothing
 is known is refused.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import NoReturn
 
 from lnkernel.arch import (
+    Attention,
     AvgPool,
     Conv,
     Dense,
@@ -47,11 +61,13 @@ class Counterpart:
         layers: its layers so far.
         attained: whether an image that is the same everywhere has the Θ(x, x) of the dense network: no zeros come in.
         pooled: whether a mean over positions has been taken. A norm behind it has no proof.
+        only_means: whether the mean of the squared lengths over the positions is bounded, and not the largest one.
     """
 
     layers: tuple[Node, ...] = ()
     attained: bool = True
     pooled: bool = False
+    only_means: bool = False
 
     @property
     def arch(self) -> Serial:
@@ -59,7 +75,12 @@ class Counterpart:
 
     def then(self, layer: Node, attained: bool = True, pooled: bool = False) -> Counterpart:
         """With one more layer, a dense one."""
-        return Counterpart((*self.layers, layer), self.attained and attained, self.pooled or pooled)
+        return Counterpart(
+            (*self.layers, layer),
+            self.attained and attained,
+            self.pooled or pooled,
+            self.only_means,
+        )
 
 
 def dense_counterpart(arch: Node) -> Counterpart:
@@ -91,7 +112,9 @@ def demand_monotone(dense: Node) -> None:
 def behind(layer: Node, before: Counterpart, here: str) -> Counterpart:
     """The counterpart with this layer; each kind of layer registers its own."""
     _refuse(
-        layer, here, "the proof is for layers one after another, of Conv, norms and mean pooling"
+        layer,
+        here,
+        "the proof is for layers one after another, of Conv, norms, mean pooling and attention",
     )
 
 
@@ -104,13 +127,29 @@ def _(layer: Serial, before: Counterpart, here: str) -> Counterpart:
 
 @behind.register
 def _(layer: Conv, before: Counterpart, here: str) -> Counterpart:
+    if before.only_means and (layer.padding == "VALID" or set(layer.strides) != {1}):
+        _refuse(
+            layer,
+            here,
+            "behind a LayerNorm(axes='all') the mean over the positions is bounded, and it leaves some of them out",
+        )
     dense = Dense(layer.channels, W_std=layer.W_std, b_std=layer.b_std)
     return before.then(dense, attained=layer.padding != "SAME")
 
 
 @behind.register
 def _(layer: AvgPool, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
     return before.then(Identity(), attained=layer.padding != "SAME", pooled=True)
+
+
+@behind.register
+def _(layer: Attention, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
+    if layer.weights != "softmax":
+        _refuse(layer, here, "the proof is for weights whose sum is 1, those of a softmax")
+    values = before.then(Dense(layer.channels))
+    return values.then(Dense(layer.channels, W_std=layer.OV_std, b_std=layer.b_std), pooled=True)
 
 
 @behind.register
@@ -144,13 +183,33 @@ def _(layer: PositivelyHomogeneous, before: Counterpart, here: str) -> Counterpa
 @behind.register(LayerNorm)
 @behind.register(RMSNorm)
 def _(layer: LayerNorm | RMSNorm, before: Counterpart, here: str) -> Counterpart:
-    if layer.bias or getattr(layer, "axes", "channels") == "all":
-        _refuse(layer, here, "the proof is for norms over the channels, without a trainable bias")
+    if layer.bias:
+        _refuse(layer, here, "the proof is for norms without a trainable bias")
     if before.pooled:
         _refuse(
-            layer, here, "it stands behind a pooling, and divides by a length that may be small"
+            layer,
+            here,
+            "it stands behind a pooling or attention, and divides by a length that may be small",
         )
-    return before.then(layer)
+    if isinstance(layer, LayerNorm) and layer.axes == "all":
+        if layer.scale or not isinstance(before.layers[-1], Dense):
+            _refuse(
+                layer,
+                here,
+                "the proof with axes='all' is for norms directly behind a Conv or Dense, without a trainable scale",
+            )
+        over_channels = dataclasses.replace(layer, axes="channels")
+        return dataclasses.replace(before.then(over_channels), only_means=True)
+    return dataclasses.replace(before.then(layer), only_means=False)
+
+
+def _demand_all_bounded(layer: Node, before: Counterpart, here: str) -> None:
+    if before.only_means:
+        _refuse(
+            layer,
+            here,
+            "behind a LayerNorm(axes='all') the mean over the positions is bounded, and it may take the largest one",
+        )
 
 
 def _refuse(layer: Node, here: str, reason: str) -> NoReturn:

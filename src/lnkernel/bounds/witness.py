@@ -9,7 +9,7 @@ import numpy as np
 
 from lnkernel.arch import Node
 from lnkernel.arch.facts import acts_on_positions
-from lnkernel.arch.text import Architecture
+from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.inequality import bound
 from lnkernel.bounds.interpolant import Interpolant, interpolant
 from lnkernel.bounds.mean_bound import mean_bound
@@ -81,7 +81,8 @@ def diverging_witness(arch: Architecture, X: Inputs, y: Targets, above: float = 
     from which $\Theta(rx_1, x_1)/\Theta(x_1, x_1)$ grows without limit in r; the result says so.
 
     A network with a finite $C = \sup\Theta(x, x)$ has no witness: the error states its bound. Nor has one
-    whose activations are bounded, though its $\Theta(x, x)$ may grow (`mean_bound`).
+    whose activations are bounded, though its $\Theta(x, x)$ may grow (`mean_bound`). Networks on images of which
+    `sup_diagonal` knows nothing have one where $\Theta(x, x)$ is seen to grow.
 
     >>> import lnkernel as lnk
     >>> w = lnk.diverging_witness(lnk.mlp(hidden=2), [[-1.0], [0.5], [2.0]], [1.0, 0.0, 1.0])
@@ -89,16 +90,14 @@ def diverging_witness(arch: Architecture, X: Inputs, y: Targets, above: float = 
     (True, True)
     """
     above = _checked_above(above)
-    sup = sup_diagonal(arch)
-    data = as_data(X, y, acts_on_positions(sup.arch))
-    if math.isfinite(sup.value):
-        raise BoundedNetworkError(*_bound_in_words(sup, data))
-    _refuse_bounded_activations(sup.arch, data)
-    found = _along_rays(sup.arch, data, above)
+    network = as_architecture(arch)
+    data = as_data(X, y, acts_on_positions(network))
+    network, law = _demand_growth(network, data)
+    found = _along_rays(network, data, above)
     if found is not None:
-        return _witness(sup, data, found, above, is_given=True)
+        return _witness(law, data, found, above, is_given=True)
     small = _one_point(data)
-    found = _along_rays(sup.arch, small, above)
+    found = _along_rays(network, small, above)
     if found is None:
         raise InputError(
             "above",
@@ -107,7 +106,33 @@ def diverging_witness(arch: Architecture, X: Inputs, y: Targets, above: float = 
             "Ask for a smaller one: Θ(x, X) ends before the mean gets there, because it overflows, or because the "
             "kernel of an activation is not computed for inputs so long",
         )
-    return _witness(sup, small, found, above, is_given=False)
+    return _witness(law, small, found, above, is_given=False)
+
+
+def _demand_growth(arch: Node, data: Data) -> tuple[Node, str]:
+    """The network and why its mean is not bounded, in words; an error where it is bounded, or nothing is known.
+
+    An image with a large mean needs no proof: where there is none of C, it is enough that Θ(x, x) is seen to grow.
+    """
+    try:
+        sup = sup_diagonal(arch)
+    except ArchitectureError:
+        if acts_on_positions(arch) and _grows(ntk(arch), _one_point(data).x):
+            return arch, "Θ(x, x) grows with the contrast of an image"
+        raise
+    if math.isfinite(sup.value):
+        raise BoundedNetworkError(*_bound_in_words(sup, data))
+    _refuse_bounded_activations(sup.arch, data)
+    if sup.growth is None:
+        return sup.arch, "Θ(x, x) is not bounded near x = 0"
+    exponent = f"{sup.growth.exponent:.4g}"
+    return sup.arch, f"Θ(x, x) ~ {sup.growth.coefficient:.4g}·(|x|/√d)^{exponent} as |x| → ∞"
+
+
+def _grows(theta: Kernel, image: np.ndarray) -> bool:
+    """Whether Θ(x, x) is more than twice as large at a contrast that is a thousand times as large."""
+    near, far = theta.diagonal(np.concatenate([1e3 * image, 1e6 * image]))
+    return bool(far > 2 * near)
 
 
 @dataclass(frozen=True)
@@ -165,8 +190,8 @@ def _along_rays(arch: Node, data: Data, above: float) -> _Found | None:
         x = rays * (size * 10.0**power)
         try:
             hit = _first_hit(mean, x, above) if mean.most(x) > above else None
-        except (ActivationRangeError, KernelOverflowError):
-            continue  # Θ has left the range of float64, or of its integrals; the other way it may not have
+        except (ActivationRangeError, InputError, KernelOverflowError):
+            continue  # Θ, or an image, has left the range of float64, or of integrals; the other way it may not have
         if hit is not None:
             return hit
     return None
@@ -206,17 +231,12 @@ def _one_point(data: Data) -> Data:
     return as_data(point[None], np.ones(1), data.x.ndim > 2)
 
 
-def _witness(sup: SupDiagonal, data: Data, found: _Found, above: float, is_given: bool) -> Witness:
+def _witness(law: str, data: Data, found: _Found, above: float, is_given: bool) -> Witness:
     whose = (
         "Trained on your data, the network's mean"
         if is_given
         else "Along the rays tried, the mean of the network trained on your data does not exceed "
         f"{above:g}; but trained on the single point X with target 1 it"
-    )
-    law = (
-        f"Θ(x, x) ~ {sup.growth.coefficient:.4g}·(|x|/√d)^{sup.growth.exponent:.4g} as |x| → ∞"
-        if sup.growth is not None
-        else "Θ(x, x) is not bounded near x = 0"
     )
     text = (
         f"{whose} is {found.value:.6g} (± {found.error:.1g}) at an input of norm "

@@ -40,10 +40,12 @@ from lnkernel.stax.spatial import (
     SumPool,
 )
 from lnkernel.stax.triple import Layer
+from lnkernel.stax.words import AttentionMechanism, Padding, PositionalEmbedding
 
 __all__ = [
     "ABRelu",
     "Abs",
+    "AttentionMechanism",
     "AvgPool",
     "Conv",
     "Cos",
@@ -65,7 +67,9 @@ __all__ = [
     "LayerNorm",
     "LeakyRelu",
     "Monomial",
+    "Padding",
     "Polynomial",
+    "PositionalEmbedding",
     "RectifiedMonomial",
     "Relu",
     "Sign",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from lnkernel.arch.registry import NONE_SUCH
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
 GRAPHS = "it is about graphs, masks or parts of arrays, which are not in this library"
 IMAGES = "its kernel on images is not in this library"
-WORDS = "it is an enumeration whose members are words here"
 OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
     "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
@@ -27,9 +27,6 @@ MISSING = {
         *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
     (IMAGES, ELSEWHERE): ("ConvLocal", "ConvTranspose", "ImageResize"),
-    (WORDS, "Write the word itself, e.g. attention_mechanism='SOFTMAX', padding='SAME'"): (
-        *("AttentionMechanism", "Padding", "PositionalEmbedding"),
-    ),
     (OTHERS, ACTIVATIONS): (
         *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
     ),
@@ -93,12 +90,14 @@ OF_NT = {
 # names of `lnkernel.stax` that `lnkernel` has not
 ONLY_IN_STAX = {
     "ABRelu": "Homogeneous(degree, a, b)",
+    "AttentionMechanism": "Attention(channels, heads, weights, scaling)",
     "ElementwiseNumerical": "Activate(function)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
     "GlobalSelfAttention": "Attention(...)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
+    "Padding": "Conv(channels, filter, padding='SAME')",
     "RectifiedMonomial": "RectifiedPower(degree)",
     "predict": "posterior(arch, X, y)",
     "repeat": "serial(*n * [layer])",
@@ -110,6 +109,8 @@ def why_missing(name: str, module: str = "lnkernel.stax") -> AttributeError:
     for (reason, remedy), names in (MISSING | OF_NT).items():
         if name in names:
             return MissingLayerError(name, reason, remedy, module)
+    if name in NONE_SUCH:
+        return MissingLayerError(name, *NONE_SUCH[name], module)
     if name in ONLY_IN_STAX:
         reason = "it is a name of neural-tangents"
         remedy = f"Use lnkernel.{ONLY_IN_STAX[name]}, or lnkernel.stax.{name}"

@@ -12,6 +12,7 @@ from lnkernel import arch
 from lnkernel.errors import ArchitectureError
 from lnkernel.stax.layers import check_axes, check_parameterization
 from lnkernel.stax.triple import Layer, layer_of
+from lnkernel.stax.words import Padding
 
 LAST = "Move the channels to the end: images are (n, height, width, channels)"
 
@@ -49,7 +50,9 @@ def Conv(
     _check_layout("Conv", dimension_numbers, len(size))
     steps = (1,) * len(size) if strides is None else tuple(strides)
     bias = 0.0 if b_std is None else b_std
-    return layer_of(arch.Conv(out_chan, size, steps, padding, W_std=W_std, b_std=bias), chosen)
+    return layer_of(
+        arch.Conv(out_chan, size, steps, _word(padding), W_std=W_std, b_std=bias), chosen
+    )
 
 
 def AvgPool(
@@ -79,9 +82,8 @@ def AvgPool(
             "normalize_edges=True divides by the pixels that are there, which is not in this library",
             "Take padding='VALID' or 'CIRCULAR', or normalize_edges=False",
         )
-    return layer_of(
-        arch.AvgPool(*_window("AvgPool", window_shape, strides, batch_axis, channel_axis), padding)
-    )
+    window = _window("AvgPool", window_shape, strides, batch_axis, channel_axis)
+    return layer_of(arch.AvgPool(*window, _word(padding)))
 
 
 def SumPool(
@@ -97,9 +99,8 @@ def SumPool(
     >>> stax.SumPool((2,)).arch
     SumPool(window=(2,), strides=(1,), padding='VALID')
     """
-    return layer_of(
-        arch.SumPool(*_window("SumPool", window_shape, strides, batch_axis, channel_axis), padding)
-    )
+    window = _window("SumPool", window_shape, strides, batch_axis, channel_axis)
+    return layer_of(arch.SumPool(*window, _word(padding)))
 
 
 def GlobalAvgPool(batch_axis: int = 0, channel_axis: int = -1) -> Layer:
@@ -217,6 +218,11 @@ def GlobalSelfAttention(
     if val_pos_emb and embedding is not None:
         return layer_of(arch.serial(embedding, made))
     return layer_of(made)
+
+
+def _word(given: str) -> str:
+    """A member of an enumeration as the word that it is; all else is left to the layer's own check."""
+    return given.value if isinstance(given, Padding) else given
 
 
 def _window(

@@ -142,6 +142,7 @@ def _reshape(shape: Any) -> Node:
 
 
 register_function(nnx.avg_pool, None, with_keywords=_avg_pool, name="nnx.avg_pool with its window")
+register_function(nnx.max_pool, None)  # no layer: classes that call it get the reason below
 register_function(jnp.mean, None, with_keywords=mean_over)
 register_function(jnp.reshape, None, with_keywords=_reshape)
 
