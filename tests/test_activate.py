@@ -85,6 +85,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "mixing": (lambda: lnk.Activate(lambda u: u - jnp.mean(u) / 2), "mix coordinates"),
     "shape": (lambda: lnk.Activate(lambda u: jnp.stack([u, u])), r"got shape \(2,\)"),
     "not finite": (lambda: lnk.Activate(jnp.log), r"fn\(0\) is -inf"),
+    "not a number far out": (
+        lambda: kernel(lnk.Activate(lambda u: jnp.where(u > 8, jnp.nan, jnp.tanh(u)), kinks=(8,))),
+        r"it is not a number at 8\.02.* finite everywhere",
+    ),
     "complex": (lambda: lnk.Activate(lambda u: 1j * u), "got dtype complex128"),
     "derivative": (
         lambda: lnk.Activate(jnp.tanh, derivative=lambda u: 1 + jnp.tanh(u) ** 2),
@@ -127,7 +131,9 @@ def test_what_is_refused_elsewhere() -> None:
         lnk.ntk(waves)([[1000.0]])
     with pytest.raises(lnk.errors.ArchitectureTextError, match="'Activate' is not known"):
         lnk.parse("serial(Dense(8), Activate(tanh), Dense(1))")
-    with pytest.raises(lnk.errors.MissingFunctionError, match="no certificate"):
+    with pytest.raises(
+        lnk.errors.MissingFunctionError, match=r"no certificate .* here of Activate\(fn=tanh"
+    ):
         lnk.sup_diagonal(lnk.mlp(norm="first", activation=lnk.Activate(jnp.tanh)), certify=True)
     with pytest.raises(lnk.errors.GrowthError):
         lnk.sup_diagonal(waves)

@@ -44,6 +44,7 @@ def test_gelu_has_its_maximum_inside(blocks: int, low: float, high: float) -> No
     """Within enclosures by ball arithmetic, made elsewhere."""
     c = lnk.sup_diagonal(behind_layernorm(lnk.Gelu(), blocks))
     assert c.method == "search" and low <= c.value <= high
+    assert "found by a search, which is no proof" in str(c)
     assert 0.5 < c.attained_at < 1
     assert c.limit_at_infinity == pytest.approx(blocks + 1, rel=1e-14, abs=0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ MEANINGS: dict[str, tuple[stax.Layer, lnk.Node]] = {
     "rectified": (stax.RectifiedMonomial(3), lnk.RectifiedPower(3)),
     "even": (stax.Monomial(2), lnk.Homogeneous(2, a=1.0, b=1.0)),
     "odd": (stax.Monomial(3), lnk.Homogeneous(3, a=1.0, b=-1.0)),
+    "cosine with a phase": (stax.Cos(b=2.0, c=0.5), lnk.Sin(2.0, 0.5 + math.pi / 2)),
     "identity": (stax.Identity(), lnk.Identity()),
     "its eps": (stax.LayerNorm(), lnk.LayerNorm(1e-12)),
     "one axis in a tuple": (stax.LayerNorm(axis=(1,), eps=0.1), lnk.LayerNorm(0.1)),
@@ -118,6 +120,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "stax.LayerNorm: batch_axis must be 0",
     ),
     "degree": (lambda: stax.RectifiedMonomial(0), "degree must exceed 1/2, got 0"),
+    "a shift": (
+        lambda: stax.Erf(c=0.5),
+        r"c=0\.5 is not here, only c=0\. Take ElementwiseNumerical",
+    ),
+    "a factor": (lambda: stax.Erf(a=0.5), r"a=0\.5 is not here, .* W_std of the Dense .* or take"),
     "whole degrees": (lambda: stax.Monomial(1.5), "an integer, at least 1, got 1.5"),
     "no layer": (lambda: stax.serial(), "stax.serial: it needs at least one layer"),
     "no branch": (lambda: stax.parallel(), "stax.parallel: it needs at least one layer"),

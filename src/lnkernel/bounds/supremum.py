@@ -146,9 +146,10 @@ class SupDiagonal:
             return self._reason_of_images()
         where = {0.0: "as x → 0", math.inf: "as |x| → ∞"}
         place = where.get(self.attained_at, f"at |x|/√d = {self.attained_at:.6g}")
+        by = " It was found by a search, which is no proof." if self.method == "search" else ""
         return (
             f"It is reached {place}; the limits are {self.limit_at_zero:.10g} at zero and "
-            f"{self.limit_at_infinity:.10g} at infinity."
+            f"{self.limit_at_infinity:.10g} at infinity.{by}"
         )
 
     def _reason_of_images(self) -> str:

@@ -63,7 +63,7 @@ def _(layer: Integrated) -> Traits:
 def graded_quadrature(
     num: Arithmetic, layer: Elementwise, cov: Covariance, grading: Grading, table: Table
 ) -> Dual:
-    """the integrals over a pair of an activation with kinks."""
+    """the integrals over a pair of an activation with kinks, or of one's own."""
     raise NotImplementedError
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import singledispatch, update_wrapper
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lnkernel.arch.node import Node
 from lnkernel.errors import MissingFunctionError
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ def special(declared: Callable[..., T]) -> _SingleDispatchCallable[T]:
     """
 
     def missing(num: Any, *arguments: Any) -> T:
-        what = (declared.__doc__ or "").strip().splitlines()
+        what = (declared.__doc__ or "").strip().splitlines()[:1]
+        layers = [f"here of {part!r}" for part in arguments if isinstance(part, Node)]
         raise MissingFunctionError(
             declared.__name__,
-            what[0].rstrip(".") if what else "",
+            ", ".join([*(line.rstrip(".") for line in what), *layers]),
             getattr(num, "name", type(num).__name__),
             getattr(num, "purpose", "result"),
             type(num).__name__,

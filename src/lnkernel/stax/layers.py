@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from lnkernel.errors import ArchitectureError
 from lnkernel.stax.triple import Layer, layer_of
 
 PARAMETERIZATIONS = ("ntk", "standard")
+OF_A_SHIFT = "Take ElementwiseNumerical with a function of your own"
+OF_A_FACTOR = "Put the factor into W_std of the Dense before or behind it, or t" + OF_A_SHIFT[1:]
 
 
 def Dense(
@@ -130,14 +133,14 @@ def Sin(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
 
 
 def Cos(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
-    r"""$a \cos(bu + c)$, here for $a = 1$ and $c = 0$: `lnkernel.Cos`.
+    r"""$a \cos(bu + c)$, here for $a = 1$: `lnkernel.Cos`, and with $c$ `lnkernel.Sin`.
 
     >>> from lnkernel import stax
-    >>> stax.Cos(b=2.0).arch
-    Cos(omega=2.0)
+    >>> stax.Cos(b=2.0).arch, stax.Cos(c=0.5).arch  # cos(u + c) = sin(u + c + π/2)
+    (Cos(omega=2.0), Sin(omega=1.0, phase=2.0707963267948966))
     """
-    _only("Cos", {"a": (a, 1.0), "c": (c, 0.0)})
-    return layer_of(arch.Cos(omega=b))
+    _only("Cos", {"a": (a, 1.0)})
+    return layer_of(arch.Cos(omega=b) if c == 0 else arch.Sin(omega=b, phase=c + math.pi / 2))
 
 
 def Gaussian(a: float = 1.0, b: float = -1.0) -> Layer:
@@ -159,7 +162,7 @@ def _only(name: str, given: dict[str, tuple[float, float]]) -> None:
                 f"stax.{name}",
                 "",
                 f"{argument}={value!r} is not here, only {argument}={here:g}",
-                "Put a factor into W_std of the Dense before or behind it",
+                OF_A_SHIFT if argument == "c" else OF_A_FACTOR,
             )
 
 

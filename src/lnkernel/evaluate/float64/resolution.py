@@ -156,9 +156,16 @@ def _find_kink(values: Values, panel: Panel) -> float | None:
 
 def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> None:
     x = np.linspace(-REACH, REACH, 401)
-    square = np.square(np.asarray(phi(jnp.asarray(length * x)))) * np.asarray(
-        density(jnp.asarray(x))
-    )
+    values = np.asarray(phi(jnp.asarray(length * x)))
+    if np.isnan(values).any():
+        raise ArchitectureError(
+            type(layer).__name__,
+            "",
+            f"it is not a number at {length * x[int(np.argmax(np.isnan(values)))]:.6g}, where inputs of standard "
+            f"deviation {length:.3g} come",
+            "A Gaussian takes every real value: take a function that is finite everywhere",
+        )
+    square = np.square(values) * np.asarray(density(jnp.asarray(x)))
     if not square.any():
         raise ArchitectureError(
             type(layer).__name__,
