@@ -30,7 +30,7 @@ class WindowPool(Node):
 
     @property
     def factor(self) -> float:
-        """By which the sum over a window is multiplied."""
+        """The number by which the sum over a window is multiplied."""
         return 1.0
 
 

@@ -76,7 +76,7 @@ def _by_fixed_weights(layer: Attention, state: State, num: Arithmetic, at: Posit
     """The mixed features, with Θ of the values' weights."""
 
     def weigh(own: Number) -> Number:
-        """Of the kernel of one input between all of its positions, (..., count, count)."""
+        """The weights that follow from the kernel of one input between all of its positions, (..., count, count)."""
         if layer.embedding is not None:
             own = own + layer.embedding.std**2 * layer.embedding.covariance(at.shape)
         return attention_weights(num, layer.weights, layer.QK_std * own)
@@ -102,7 +102,7 @@ def _by_random_scores(layer: Attention, state: State, num: Arithmetic, at: Posit
     size = dot(keys, K)
 
     def through(of_values: Number, of_keys: Number) -> Number:
-        """By values, by keys and by queries."""
+        """The sum of the parts by values, by keys and by queries."""
         return (dot(keys, of_values) + dot(K, of_keys)) * keys + size * of_keys
 
     t = state.averaged

@@ -37,13 +37,13 @@ class Own(Protocol):
     """What is known of every input by itself."""
 
     def squares(self, num: Arithmetic, at: Positions, block: Number) -> tuple[Number, Number]:
-        """Of both inputs the squared lengths at every position, where `block` is the kernel of the pairs."""
+        """The squared lengths of both inputs at every position, where `block` is the kernel of the pairs."""
         ...
 
     def between_positions(
         self, num: Arithmetic, at: Positions, block: Number, make: Callable[[Number], Number]
     ) -> tuple[Number, Number]:
-        """Of both inputs what `make` gives of the kernel between all its positions, (..., count, count); `block` is
+        """What `make` gives, for both inputs, of the kernel between all its positions, (..., count, count); `block` is
         the kernel of the pairs."""
         ...
 

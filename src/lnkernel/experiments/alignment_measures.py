@@ -54,7 +54,7 @@ class OrderParameters:
 
 
 def order_parameters(points: int) -> OrderParameters:
-    """At so many scattered points, always the same."""
+    """Those at so many scattered points, which are always the same."""
     places = np.random.default_rng(0).uniform(-1, 1, (points, 2))
     return OrderParameters(places, distance_bins(places, BINS, FAR))
 

@@ -18,7 +18,7 @@ class Kind(NamedTuple):
 
     @property
     def label(self) -> str:
-        """As in the tables."""
+        """Its name in the tables."""
         return f"{self.depth}/{self.omega}"
 
 

@@ -123,7 +123,7 @@ def _stopped_early(task: Task, parts: Parts, t: Tangent, tau: float) -> dict[str
 
 
 def _exact(parts: Parts, t: Tangent, values: dict[str, np.ndarray]) -> dict[str, Any]:
-    """By the kernel of all training outputs: τ by validation, and by marginal likelihood."""
+    """The exact posterior, by the kernel of all training outputs: τ by validation, and by marginal likelihood."""
     data = parts.train.x, parts.train.label, "categorical"
     validation = Outputs(parts.validation, values["validation"])
     test = Outputs(parts.test, values["test"])

@@ -240,7 +240,7 @@ def _search(objective: _Objective, first: np.ndarray, steps: int, bar: Bar) -> S
     trace, size = [-value], max(1.0, float(np.linalg.norm(slopes)))
 
     def scaled(x: np.ndarray) -> tuple[float, np.ndarray]:
-        """With a slope of 1 at the start, so that the first step is no leap."""
+        """The objective with a slope of 1 at the start, so that the first step is no leap."""
         value, slopes = objective(x)
         return value / size, slopes / size
 

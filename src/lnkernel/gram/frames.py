@@ -106,7 +106,7 @@ def plan_for(arch: Node, needs: Needs, shape: tuple[int, ...]) -> Plan | None:
 
 @singledispatch
 def pooling_factor(layer: Node, count: int) -> float | None:
-    """By which the sum over so many positions is multiplied, if the layer pools all of them."""
+    """The number by which the sum over so many positions is multiplied, if the layer pools all of them."""
     return None
 
 

@@ -336,5 +336,5 @@ def _start_alone(needs: Needs, images: Images) -> stages.Carried:
 
 
 def _with_lengths(needs: Needs, images: Images) -> Images:
-    """With squared lengths as the programs take them."""
+    """The images with squared lengths as the programs take them."""
     return with_plain_lengths(images) if stages.has_plain_lengths(needs) else images

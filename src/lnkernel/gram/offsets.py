@@ -58,7 +58,7 @@ class Work:
         self.rows = min(power_of_two(max(1, IN_A_CALL // pairs)), next_power(n))
 
     def matrix(self, x: Array, x2: Array, one_half: bool = False) -> Sums:
-        """Of all pairs, (n, m); or of one half of them, if both sides are the same."""
+        """The sums of all pairs, (n, m); computed for one half of them, if both sides are the same."""
         n, m = len(x), len(x2)
         corners = [
             (i, j)
@@ -74,7 +74,7 @@ class Work:
         return [np.triu(part) + np.triu(part, 1).T for part in found] if one_half else found
 
     def diagonal(self, x: Array) -> Sums:
-        """Of every image with itself, (n,)."""
+        """The sums of every image with itself, (n,)."""
         n, step = len(x), min(self.rows, self.columns)
         tiles = self._tiles(x, x, [(k, k) for k in range(0, n, step)], False)
         parts = [[np.diagonal(part)[:step] for part in tile] for _, tile in tiles]

@@ -51,7 +51,7 @@ def without_zeros(images: Images) -> Images:
 
 
 def with_plain_lengths(images: Images) -> Images:
-    """With squared lengths to the digits of float64."""
+    """The same with squared lengths to the digits of float64."""
     raw, centred = images
     if centred is not None:
         centred = centred._replace(square=plain(centred.square))
@@ -59,7 +59,7 @@ def with_plain_lengths(images: Images) -> Images:
 
 
 def shape_of(images: Images) -> tuple[int, ...]:
-    """Of their positions."""
+    """The shape of their positions."""
     return tuple(images.raw.length.shape[1:])
 
 

@@ -31,7 +31,7 @@ def store_programs(folder: str | Path | None = None) -> Path:
 
 
 def store_programs_unless_told() -> None:
-    """In the usual folder, if the user has named none and it can be written to."""
+    """Keep programs in the usual folder, if the user has named none and it can be written to."""
     if jax.config.values["jax_compilation_cache_dir"] is None:
         try:
             store_programs()

@@ -63,7 +63,7 @@ def find_folds(spots: list[Spot]) -> tuple[list[Fold], Fraction, int] | None:
 
 
 def _sort(spots: list[Spot]) -> list[Spot]:
-    """In increasing order, without repetitions."""
+    """The spots in increasing order, without repetitions."""
     ordered = sorted(spots, key=lambda spot: spot.t)
     return [
         spot

@@ -93,7 +93,7 @@ def norm_energy(x: ArrayLike, groups: int = 1, *, eps: float = 0.0, centre: bool
 
 @singledispatch
 def _energies(f: Any, points: np.ndarray) -> np.ndarray:
-    """By differentiation, point after point."""
+    """The energies by differentiation, point after point."""
     if not callable(f):
         remedy = "Write e.g. hessian_energy(lambda x: network(x[None])[0], x)"
         raise InputError("f", FUNCTION, repr(f), remedy)

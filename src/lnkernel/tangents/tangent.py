@@ -215,7 +215,10 @@ class Tangent(Differential):
         tau = None if prior_precision is None else as_number(prior_precision)
         if prior_precision is not None and (tau is None or not 0 < tau < math.inf):
             raise InputError(
-                "prior_precision", "a positive number, or None", repr(prior_precision), "1/variance"
+                "prior_precision",
+                "a positive number, or None",
+                repr(prior_precision),
+                "Write 1/variance",
             )
         mean = as_number(prior_mean)
         if mean is None or not math.isfinite(mean):

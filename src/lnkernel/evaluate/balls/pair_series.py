@@ -40,7 +40,7 @@ class Series(NamedTuple):
     positive: bool
 
     def __call__(self, x: arb, most: arb) -> arb:
-        """At a ball x, whose upper end is `most`."""
+        """Its value at a ball x, whose upper end is `most`."""
         rest = (self.rest * most**self.start).upper()
         return self.polynomial(x) + (arb(0).union(rest) if self.positive else arb(0, rest))
 

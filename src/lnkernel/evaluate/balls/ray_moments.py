@@ -87,7 +87,7 @@ def sharpen(shape_of: Callable[[arb, int], Shape], q: arb, bits: int) -> Shape:
 
 
 def shape_near(curve: Curve, is_even: bool, q: arb, bits: int) -> Shape:
-    """By integrals of f itself, for q > 0."""
+    """The shape by integrals of f itself, for q > 0."""
     expect, a = Expect(q, bits), curve.steepness
     f, df, bent = curve.value, curve.slope, curve.curvature
 
@@ -117,7 +117,7 @@ def shape_near(curve: Curve, is_even: bool, q: arb, bits: int) -> Shape:
 
 
 def shape_long(far: Far, curve: Curve, q: arb, bits: int) -> Shape:
-    """By integrals of the rest, for phi(0) + f with an even f."""
+    """The shape by integrals of the rest, for phi(0) + f with an even f."""
     expect, sign = Expect(q, bits), far.sign
     e, de, bent = far.value, far.slope, curve.curvature
     c, d = far.value_bound, far.slope_bound

@@ -103,7 +103,7 @@ def polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _arctangent_coefficients() -> tuple[float, ...]:
-    """Of arctan(t)/t in powers of 2t² - 1: they fall like 3^-k, since the nearest singularity is at t² = -1."""
+    """Those of arctan(t)/t in powers of 2t² - 1; they fall like 3^-k, since the nearest singularity is at t² = -1."""
     places = np.arccos(np.longdouble(-1)) * (np.arange(48) + np.longdouble(0.5)) / 48
     t = np.sqrt((1 + np.cos(places)) / 2)
     waves = np.cos(np.outer(np.arange(24), places))

@@ -189,7 +189,7 @@ def _follows_lengths(part: Any) -> bool:
 
 
 def _parts(arch: Node) -> list[Any]:
-    """In the order of the data, which is that of the tree."""
+    """The parts in the order of the data, which is that of the tree."""
     return jax.tree.leaves(arch, is_leaf=_follows_lengths)
 
 

@@ -208,7 +208,7 @@ def _sum_carefully(one: Features, two: Features, cov: Covariance) -> tuple[Serie
 
 
 def _angles(series: Series, gaps: Gaps, both: Array) -> Angles:
-    """From the gaps; `both` is the product of the shares that the means leave."""
+    """The angles that follow from the gaps; `both` is the product of the shares that the means leave."""
     w2, z2 = 0.25 * gaps.apart + 0.5 * gaps.near, 0.25 * gaps.turned + 0.5 * gaps.far
     # the unit vectors without their means are a/rest1 and b/rest2
     w3 = (0.25 * (gaps.apart_centred / both) + 0.5 * gaps.near) / both

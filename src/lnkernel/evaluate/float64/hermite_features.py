@@ -44,8 +44,8 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=len(KNOWN))
 def _known(place: int) -> _Known:
-    r"""Of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. The weights of negative
-    nodes are those of the positive ones, of odd polynomials with the other sign."""
+    r"""What is known of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. The weights of
+    negative nodes are those of the positive ones, of odd polynomials with the other sign."""
     x = _right_nodes()
     first = np.exp(-x * x / 4)
     if place == 0:
@@ -77,7 +77,7 @@ def _right_nodes() -> np.ndarray:
 
 
 class Features(NamedTuple):
-    """Of one side of all pairs; the first axis counts the Hermite polynomials."""
+    """The features of one side of all pairs; the first axis counts the Hermite polynomials."""
 
     unit: Array  # a_n/|a|
     euler: Array  # those of u phi'(u), over |a|

@@ -63,7 +63,7 @@ def of_same(pixels: Pixels, at: Positions, with_difference: bool) -> Covariance:
 
 
 def _placed(pixels: Pixels, at: Positions, side: int, axis: int | None) -> Pixels:
-    """With axes for the inputs and positions of the other side."""
+    """The pixels with axes for the inputs and positions of the other side."""
 
     def of(part: Any, channels: int) -> Any:
         if part is None:

@@ -34,7 +34,7 @@ Orders = tuple[tuple[Any, ...], ...]  # for each Chebyshev polynomial the factor
 
 
 class Factors(NamedTuple):
-    """Of one input; the even and the odd part of a series."""
+    """The factors of one input, for the even and the odd part of a series."""
 
     even: Orders
     odd: Orders

@@ -40,7 +40,7 @@ class Image(NamedTuple):
 
 @lru_cache(maxsize=64)
 def tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
-    """Of the numbers of an `Image`, but for powers of the length; and of the features of u phi'(u), over |a|."""
+    """Tables of the numbers of an `Image`, but for powers of the length; and of the features of u phi'(u), over |a|."""
     r: Any = lengths_of_nodes(longest)
     found = features(layer, r, terms)
     unit, euler, size, rest = (np.asarray(part) for part in found)

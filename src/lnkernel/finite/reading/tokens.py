@@ -92,7 +92,7 @@ class Token:
 
     @property
     def shape(self) -> Sizes:
-        """Of which the number of inputs may be taken, to flatten the rest."""
+        """A shape of which the number of inputs may be taken, to flatten the rest."""
         return Sizes()
 
     def reshape(self, *shape: Any) -> Token:
