@@ -18,6 +18,7 @@ import numpy as np
 from lnkernel.evaluate.float64.per_input import Nothing, Record, Remembering
 from lnkernel.gram import pairs
 from lnkernel.gram.network import Network
+from lnkernel.gram.of_length import Range, diagonals_of, range_for, records_of
 from lnkernel.gram.packed import Packed, pack
 from lnkernel.gram.program import Program, network_of, select
 from lnkernel.gram.structure import Structure, assemble
@@ -26,6 +27,7 @@ from lnkernel.types import Array
 FEW = 3  # points that show what the rules do
 AT_ONCE = 4096  # points: some rules take thousands of numbers for each
 MOST_CONSTANTS = 1024
+MANY_NUMBERS = 64  # of an input, which sums of products take
 
 
 class Prepared(NamedTuple):
@@ -37,6 +39,7 @@ class Prepared(NamedTuple):
     # `rest`, and what the rules compute of every point as the first and as the second of a pair; if only one of the two
     # was asked for, it stands for both
     sides: tuple[Packed, Packed]
+    of: Range | None = None  # where numbers of the points are taken as functions of their lengths
 
 
 def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 1)) -> Prepared:
@@ -55,14 +58,22 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
         few = pairs.some(points, FEW)  # a copy, since what is kept must be small
         habit = _habit_of(_Sample(program.structure, program.all_live, by_numbers, few))
 
+        of = range_for(program, points) if habit.rows >= MANY_NUMBERS else None
+
         def side(number: int) -> Packed:
-            known = habit.steps[number], habit.nothing[number]
-            made = pairs.remember(by_numbers, points, number, program.all_live, *known)
-            return pack((rest, made and _in_blocks(made.record(index.size), size)))
+            record = None
+            if of is not None:
+                lengths = np.sqrt(points.raw.square.high)[index.ravel()]
+                record = records_of(of, number, lengths)
+            if record is None:
+                known = habit.steps[number], habit.nothing[number]
+                made = pairs.remember(by_numbers, points, number, program.all_live, *known)
+                record = None if made is None else made.record(index.size)
+            return pack((rest, record and _in_blocks(record, size)))
 
         made = side(sides[0])
         other = made if len(sides) == 1 or habit.alike else side(sides[1])
-        return Prepared(points, units, rest, (made, other))
+        return Prepared(points, units, rest, (made, other), of)
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,7 @@ class _Habit(NamedTuple):
     alike: bool  # the same with the first as with the second of a pair
     steps: tuple[int, int]  # how many, with each
     nothing: tuple[Nothing, Nothing]  # what they make of no points on the other side
+    rows: int = 0  # numbers of an input
 
 
 @lru_cache(maxsize=1024)
@@ -95,7 +107,8 @@ def _habit_of(sample: _Sample) -> _Habit:
     (first, nothing), (second, nothing2) = ((run.record(), _of_no_points(run)) for run in runs)
     same = first.steps == second.steps
     same = same and np.array_equal(first.numbers, second.numbers, equal_nan=True)
-    return _Habit(same, (len(first.steps), len(second.steps)), (nothing, nothing2))
+    steps = len(first.steps), len(second.steps)
+    return _Habit(same, steps, (nothing, nothing2), len(first.numbers))
 
 
 def _of_no_points(run: Remembering) -> Nothing:
@@ -113,9 +126,15 @@ def _in_blocks(record: Record, size: int) -> Record:
     return replace(record, numbers=blocks.swapaxes(0, 1))
 
 
-def diagonal_of(program: Program, points: pairs.Points) -> tuple[np.ndarray, ...]:
-    """The kernels of every point with itself, (n,) each."""
+def diagonal_of(
+    program: Program, points: pairs.Points, of: Range | None = None
+) -> tuple[np.ndarray, ...]:
+    """The kernels of every point with itself, (n,) each; as functions of the lengths of a range, if that is given."""
     n = len(points.raw.live)
+    if of is not None:
+        found = diagonals_of(of, np.sqrt(points.raw.square.high))
+        if found is not None:
+            return found
     numbers = program.varying.tobytes()
     key = program.structure, numbers, program.needs, program.which, program.all_live
     constant = _constants.get(key)

@@ -137,7 +137,7 @@ def _diagonal(program: Program, quick: Program, side: Prepared) -> Out:
     """The kernels of every point with itself: by the rules of all layers, also where pairs are a function of the angle,
     and with the digits that pairs have."""
     by_angle = quick.structure is not program.structure
-    return diagonal_of(program if by_angle else quick, side.points)
+    return diagonal_of(program if by_angle else quick, side.points, side.of)
 
 
 class Tile(NamedTuple):
