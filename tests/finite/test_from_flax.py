@@ -246,3 +246,9 @@ def test_other_files_can_register_modules_of_one_type() -> None:
     assert from_flax(between(Halve())) == serial(D, Homogeneous(1, 0.5, -0.5), R)
     with pytest.raises(lnk.errors.ArchitectureError, match=r"Quarter at layer 1: .* subclass"):
         from_flax(between(Quarter()))
+
+
+def test_a_function_that_is_not_known_is_told_which_are() -> None:
+    said = r"mish at layer 1: .* nnx\.gelu, nnx\.silu, jnp\.tanh, .* lnkernel\.Activate"
+    with pytest.raises(lnk.errors.ArchitectureError, match=said):
+        from_flax(between(jax.nn.mish))

@@ -43,7 +43,9 @@ def register_function(
     >>> find_layer(jnp.fabs)
     Abs()
     """
-    _entries[id(function)] = Entry(function, layer, with_keywords, name)
+    known = _entries.get(id(function))  # the same function under another name keeps the one it has
+    listed = known.name if known is not None and name is None else name
+    _entries[id(function)] = Entry(function, layer, with_keywords, listed)
 
 
 def find_layer(function: Any) -> Node | None:

@@ -24,7 +24,8 @@ def explain_refusal(part: Any) -> Refusal:
     return Refusal(
         getattr(part, "__name__", repr(part)),
         "this function is none of those that are known as layers, and its kernel is not known",
-        f"Known are {list_functions()} as such, leaky_relu also in a functools.partial",
+        f"Known are {list_functions()} as such, gelu, elu and leaky_relu also in a functools.partial; describe a "
+        "network of any other function with lnkernel.Activate(function)",
     )
 
 
