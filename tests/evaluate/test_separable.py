@@ -12,7 +12,7 @@ from lnkernel.evaluate.float64 import hermite, on_diagonal, separable
 from lnkernel.evaluate.float64.elementary import arctangent_ratio
 from lnkernel.evaluate.float64.expansion import choice_for
 from lnkernel.evaluate.float64.hermite_features import features
-from lnkernel.evaluate.float64.separated import tables
+from lnkernel.evaluate.float64.separated import euler_table, image_table
 
 pytestmark = pytest.mark.usefixtures("programs_for_all_but_few")
 
@@ -25,12 +25,12 @@ def test_sums_of_products(act: lnk.Smooth) -> None:
     """And their slopes, at all lengths from nearly 0, with long numbers on the other side."""
     choice = choice_for(act, 1.5)
     assert choice is not None and choice.longest is not None
-    found = tables(act, choice.terms, choice.longest)
-    assert found is not None
+    table = image_table(act, choice.terms, choice.longest)
+    assert table is not None
     r1, r2 = RNG.uniform(0, choice.longest, (2, 24))
     r1[:3] = 1e-6
     rho = np.cos(RNG.uniform(0.1, np.pi - 0.1, (24, 24)))
-    sides = found[0].at(r1[:, None])[1], found[0].at(r2[None, :])[1]
+    sides = table.at(r1[:, None])[1], table.at(r2[None, :])[1]
     value, slope = separable.sum_products(*sides, rho, 2 * rho**2 - 1)
     one, two = features(act, r1[:, None], choice.terms), features(act, r2[None, :], choice.terms)
     products = (one.unit / one.rest * (two.unit / two.rest)).astype(np.longdouble)
@@ -39,6 +39,17 @@ def test_sums_of_products(act: lnk.Smooth) -> None:
     assert np.abs(value - (products * c**n).sum(axis=0)).max() < 5e-15
     exact = (n * products * c ** np.maximum(n - 1, 0)).sum(axis=0)
     assert np.abs(slope - exact).max() < 2e-14
+    eulers = euler_table(act, choice.terms, choice.longest)
+    sides = eulers.at(r1[:, None])[1], eulers.at(r2[None, :])[1]
+    value, _ = separable.sum_products(*sides, rho, 2 * rho**2 - 1)
+    products = (one.euler * two.euler).astype(np.longdouble)
+    assert np.abs(value - (products * c**n).sum(axis=0)).max() < 1e-14
+
+
+def test_features_that_no_table_tells() -> None:
+    """A series whose terms do not fall, beside one whose terms do."""
+    assert not separable.is_told(np.ones((4096, separable.NODES)) / 4096**0.5)
+    assert separable.is_told(0.5 ** np.arange(512)[:, None] * np.ones((1, separable.NODES)))
 
 
 @pytest.mark.parametrize("shapes", [((40,), (40,)), ((5, 1), (1, 8)), ((), ())])
@@ -64,9 +75,9 @@ def test_careful_sums_without_a_loop(
 
 
 def test_longer_vectors_are_no_numbers() -> None:
-    found = tables(lnk.Silu(), 128, 1.0)
+    found = image_table(lnk.Silu(), 128, 1.0)
     assert found is not None
-    (size, *_), _ = found[0].at(np.array([[0.5, 1.0, 1.01]]))
+    (size, *_), _ = found.at(np.array([[0.5, 1.0, 1.01]]))
     assert np.isfinite(size).tolist() == [[True, True, False]]
 
 

@@ -61,30 +61,41 @@ class Table(NamedTuple):
         return given, Factors(even, odd)
 
 
-def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> Table | None:
-    """From numbers (NODES,) and the features v_n (terms, NODES) at `lengths_of_nodes`; None where it would be too
-    large."""
+def table_of(longest: float, given: list[np.ndarray], features: np.ndarray) -> Table:
+    """From numbers (NODES,) and the features v_n (terms, NODES) at `lengths_of_nodes`, which `is_told` allows."""
     even, odd = (_factors(features, parity) for parity in (0, 1))
-    if even is None or odd is None:
-        return None
     ranks = tuple(f.shape[1] for f in even), tuple(f.shape[1] for f in odd)
-    if sum(map(sum, ranks)) > LARGEST:
-        return None
     curves = curves_through(longest, np.column_stack([*given, *even, *odd]))
     return Table(curves, len(given), ranks)
 
 
-def _factors(features: np.ndarray, parity: int) -> list[np.ndarray] | None:
-    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each; None where MOST are too few."""
-    part = features[parity::2]
-    found: list[np.ndarray] = []
-    for order, weights in enumerate(bases(len(features), parity, MOST).value):
-        least = min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
-        factor = _pivoted_cholesky(_weighted_products(part, weights), least)
-        if not factor.shape[1]:
-            return found
-        found.append(factor)
-    return None
+def is_told(features: np.ndarray) -> bool:
+    """Whether MOST Chebyshev polynomials tell the series of these features: some C_j is negligible."""
+    return None not in (_count_orders(features, parity) for parity in (0, 1))
+
+
+def _count_orders(features: np.ndarray, parity: int) -> int | None:
+    """How many C_j there are before the first that is negligible at all nodes."""
+    weights = bases(len(features), parity, MOST).value
+    diagonals = (weights @ np.square(features[parity::2])).max(axis=1)
+    least = [_least(order, parity) for order in range(len(weights))]
+    found = np.flatnonzero(diagonals <= least)
+    return int(found[0]) if found.size else None
+
+
+def _least(order: int, parity: int) -> float:
+    """What may be left out of C_j."""
+    return min(NEGLIGIBLE, NEGLIGIBLE_IN_SLOPE / max(1, 2 * order + parity) ** 2)
+
+
+def _factors(features: np.ndarray, parity: int) -> list[np.ndarray]:
+    """Those of C_0, C_1, ... at the nodes, (NODES, rank) each."""
+    part, count = features[parity::2], _count_orders(features, parity)
+    weights = bases(len(features), parity, MOST).value[:count]
+    return [
+        _pivoted_cholesky(_weighted_products(part, each), _least(order, parity))
+        for order, each in enumerate(weights)
+    ]
 
 
 def _weighted_products(part: np.ndarray, weights: np.ndarray) -> np.ndarray:

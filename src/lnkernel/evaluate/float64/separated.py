@@ -24,7 +24,14 @@ from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
-from lnkernel.evaluate.float64.separable import Factors, Table, sum_products, table_of
+from lnkernel.evaluate.float64.separable import (
+    LARGEST,
+    Factors,
+    Table,
+    is_told,
+    sum_products,
+    table_of,
+)
 
 FEW = 4  # lengths
 
@@ -39,34 +46,43 @@ class Image(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
-    """Tables of the numbers of an `Image`, but for powers of the length; and of the features of u phi'(u), over |a|."""
-    r: Any = lengths_of_nodes(longest)
-    found = features(layer, r, terms)
-    unit, euler, size, rest = (np.asarray(part) for part in found)
+def image_table(layer: Smooth, terms: int, longest: float) -> Table | None:
+    """Of the numbers of an `Image`, but for powers of the length; None where it would be too large."""
+    unit, euler, size, rest = _features_at_nodes(layer, terms, longest)
     centred = unit / rest
     centred[0] = 0.0
+    if not (is_told(centred) and is_told(euler)):
+        return None
+    r = lengths_of_nodes(longest)
     # a_n is of order r or less for short vectors, but for phi(0) in a_0
     small = (size / r, rest) if _vanishes(layer) else (size, rest / r)
-    images = table_of(longest, [small[0], unit[0], small[1]], centred)
-    eulers = table_of(longest, [], euler)
-    return None if images is None or eulers is None else (images, eulers)
+    made = table_of(longest, [small[0], unit[0], small[1]], centred)
+    return made if sum(map(sum, made.ranks)) <= LARGEST else None
+
+
+@lru_cache(maxsize=64)
+def euler_table(layer: Smooth, terms: int, longest: float) -> Table:
+    """Of the features of u phi'(u), over |a|: made where a rule asks for them, as behind a trainable scale."""
+    _, euler, _, _ = _features_at_nodes(layer, terms, longest)
+    return table_of(longest, [], euler)
+
+
+@lru_cache(maxsize=4)
+def _features_at_nodes(layer: Smooth, terms: int, longest: float) -> tuple[np.ndarray, ...]:
+    """Those of `Features`, at the lengths of the nodes."""
+    lengths: Any = lengths_of_nodes(longest)
+    return tuple(map(np.asarray, features(layer, lengths, terms)))
 
 
 def _vanishes(layer: Smooth) -> bool:
     return function_of(layer).vanishes
 
 
-def _tables(layer: Smooth, terms: int, longest: float) -> tuple[Table, Table] | None:
-    plain: Smooth = jax.tree.map(float, layer)
-    return tables(plain, terms, longest)
-
-
 def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
-    found = _tables(layer, terms, longest)
-    if found is None:
+    table = image_table(_with_plain_numbers(layer), terms, longest)
+    if table is None:
         return None
-    (size, share, rest), factors = found[0].at(r, unit=True)
+    (size, share, rest), factors = table.at(r, unit=True)
     size = size * r if _vanishes(layer) else size
     lengths, place = np.unique(r, return_inverse=True)
     if len(lengths) <= FEW:  # as behind a norm: an error of the size would be that of all pairs
@@ -76,9 +92,12 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
-    found = _tables(layer, terms, longest)
-    assert found is not None
-    return found[1].at(r)[1]
+    return euler_table(_with_plain_numbers(layer), terms, longest).at(r)[1]
+
+
+def _with_plain_numbers(layer: Smooth) -> Smooth:
+    plain: Smooth = jax.tree.map(float, layer)
+    return plain
 
 
 def dual_by_products(
