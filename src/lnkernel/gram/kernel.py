@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -40,7 +40,7 @@ from lnkernel.evaluate.float64.expansion import (
     sums_series,
 )
 from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
-from lnkernel.gram import eager, images, tiled, traced
+from lnkernel.gram import eager, images, long_inputs, tiled, traced
 from lnkernel.gram.by_length import dissect_for
 from lnkernel.gram.error_estimate import error_estimate
 from lnkernel.gram.memory import demand_memory
@@ -103,19 +103,51 @@ class _OfPoints:
             points2 = points if x2 is None or x2 is x else self._points("x2", x2)
             self._check(points, points2)
             self._demand_memory(len(points), None if points2 is points else len(points2))
-            count = len(points) * len(points2)
-            many = not eager.suits(self._parts.needs, count, self._series)
-            many = many or (self._sums_series and count > FEW_PAIRS)
-            program = self._program(points, points2, self._has_series, many)
-            way = self._way(program.needs, count)
             if points2 is points:
-                out, ends = way.symmetric(program, points)
+                out, ends = self._symmetric(points)
                 _check_range("x", points, ends)
             else:
-                out, *both = way.rectangular(program, points, points2)
+                out, *both = self._rectangular(points, points2)
                 _check_range("x", points, both[0])
                 _check_range("x2", points2, both[1])
             return tuple(as_own_numpy(k) for k in out)
+
+    def _symmetric(self, x: Array) -> tuple[Matrices, Matrices]:
+        """The matrices of all pairs of concrete points, and their diagonals."""
+        program, way = self._plan(x, x)
+        moderate = self._moderate(program, x)
+        if moderate is None:
+            return way.symmetric(program, x)
+        integrate = partial(way.rectangular, program)
+        return long_inputs.symmetric(np.asarray(x), moderate[0], self._symmetric, integrate)
+
+    def _rectangular(self, x: Array, x2: Array) -> tuple[Matrices, Matrices, Matrices]:
+        """The matrices of all pairs of concrete points, and the diagonals of both sides."""
+        program, way = self._plan(x, x2)
+        moderate = self._moderate(program, x, x2)
+        if moderate is None:
+            return way.rectangular(program, x, x2)
+        integrate = partial(way.rectangular, program)
+        both = (np.asarray(x), moderate[0]), (np.asarray(x2), moderate[1])
+        return long_inputs.rectangular(*both, self._rectangular, integrate)
+
+    def _plan(self, x: Array, x2: Array) -> tuple[Program, Way]:
+        """The program for these points, and how it is run."""
+        count = len(x) * len(x2)
+        many = not eager.suits(self._parts.needs, count, self._series)
+        many = many or (self._sums_series and count > FEW_PAIRS)
+        program = self._program(x, x2, self._has_series, many)
+        return program, self._way(program.needs, count)
+
+    def _moderate(self, program: Program, *inputs: Array) -> list[np.ndarray] | None:
+        """Which points are short enough for series, where the others are too long; None where all pairs are alike."""
+        if self._of_positions or not (program.needs.compiler and self._sums_series):
+            return None
+
+        def suits(*some: Array) -> bool:
+            return not dissect_for(self._parts, self.which, *some, many=False).needs.compiler
+
+        return long_inputs.moderate_among(tuple(map(np.asarray, inputs)), suits)
 
     def _sharded(
         self, x: Points, x2: MorePoints | None, layout: Layout
