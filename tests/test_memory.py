@@ -140,3 +140,11 @@ def test_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "The kernel matrix of 20000 points needs 3.0 GiB" in capsys.readouterr().err
     assert cli.main(["kernel", "--x", "0", "1", "5000", "--json"]) == 2
     assert "5000 points needs 1.7 GiB" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [None, 10**6])
+def test_networks_of_finite_width(width: int | None) -> None:
+    """A million wide, by its own width or by the one that is asked for: a million million numbers of four bytes."""
+    arch = lnk.mlp(hidden=2, width=10**6 if width is None else 8)
+    with pytest.raises(NotEnoughMemoryError, match=r"1,000,005,000,001 numbers needs 3725\.3 GiB"):
+        lnk.finite.network(arch, 2, width, rngs=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from numbers import Integral
 from typing import Any
 
@@ -19,10 +20,11 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check.arrays import as_array, demand_finite
 from lnkernel.check.numbers import as_shape, positive_integer
-from lnkernel.errors import InputError, NetworkPrecisionError
+from lnkernel.errors import InputError, NetworkPrecisionError, NotEnoughMemoryError
 from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
+from lnkernel.gram.memory import available_memory
 from lnkernel.precision import x64_is_on
 from lnkernel.tangents.structure import register_sequence
 from lnkernel.types import Inputs
@@ -121,8 +123,27 @@ def network(
         dtype=_check_dtype(dtype),
         rngs=as_rngs(rngs),
     )
-    layers, _ = serial_twins(Serial(layers_of(given)), settings)
+    whole = Serial(layers_of(given))
+    _demand_memory(whole, settings)
+    layers, _ = serial_twins(whole, settings)
     return Network(layers, shape if len(shape) > 1 else shape[0], settings.dtype)
+
+
+def _demand_memory(arch: Serial, settings: TwinSettings) -> None:
+    """An error for parameters that do not fit into memory, before they are drawn."""
+
+    def build() -> Any:
+        layers, _ = serial_twins(arch, dataclasses.replace(settings, rngs=nnx.Rngs(0)))
+        return nnx.state(nnx.Sequential(*layers))
+
+    leaves = jax.tree.leaves(nnx.eval_shape(build))
+    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    available = available_memory()
+    if needed > available:
+        count = sum(leaf.size for leaf in leaves)
+        purpose = f"A network of {count:,} numbers"
+        remedy = "Take a smaller width"
+        raise NotEnoughMemoryError(purpose, count, needed, available, remedy=remedy)
 
 
 def _check_input_shape(arch: Node, in_dim: Any) -> tuple[int, ...]:
