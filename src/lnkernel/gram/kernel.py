@@ -30,7 +30,6 @@ from lnkernel.check.arrays import (
     check_centred,
     check_dimensions,
 )
-from lnkernel.errors import InputError, KernelOverflowError
 from lnkernel.evaluate.float64.arithmetic import FEW_PAIRS
 from lnkernel.evaluate.float64.expansion import (
     count_series,
@@ -43,6 +42,7 @@ from lnkernel.evaluate.float64.on_diagonal import knows_diagonal
 from lnkernel.gram import eager, images, long_inputs, tiled, traced
 from lnkernel.gram.by_length import dissect_for
 from lnkernel.gram.error_estimate import error_estimate
+from lnkernel.gram.in_range import check_positions, check_range
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.network import Needs
 from lnkernel.gram.program import Dissected, Program, dissect_numbers, program_for
@@ -60,7 +60,6 @@ from lnkernel.precision import (
 from lnkernel.types import Array, Diagonal, Matrix, MorePoints, Points
 
 Matrices = tuple[Array, ...]
-WIDEST = 140.0  # powers of ten between 1 and the sizes of features of images, of which squares are summed
 
 
 @runtime_checkable
@@ -105,11 +104,11 @@ class _OfPoints:
             self._demand_memory(len(points), None if points2 is points else len(points2))
             if points2 is points:
                 out, ends = self._symmetric(points)
-                _check_range("x", points, ends)
+                check_range("x", points, ends)
             else:
                 out, *both = self._rectangular(points, points2)
-                _check_range("x", points, both[0])
-                _check_range("x2", points2, both[1])
+                check_range("x", points, both[0])
+                check_range("x2", points2, both[1])
             return tuple(as_own_numpy(k) for k in out)
 
     def _symmetric(self, x: Array) -> tuple[Matrices, Matrices]:
@@ -160,7 +159,7 @@ class _OfPoints:
             self._check(points, points if points2 is None else points2)
             for name, side in (("x", points), ("x2", points2)):
                 if side is not None:
-                    _check_range(name, side, self._diagonals(side))
+                    check_range(name, side, self._diagonals(side))
 
             # a program, since what is not traced may be computed by NumPy, and that is on the host
             on_device = jax.jit(lambda one, two: self._inside(self.arch, one, two, self.which))
@@ -204,7 +203,7 @@ class _OfPoints:
             known = self._knows_diagonal and not self._of_positions
             program = self._program(points, points, self._has_series and not known)
             out = (images if self._of_positions else eager).diagonal(program, points)
-            _check_range("x", points, out)
+            check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
 
     def _program(self, x: Array, x2: Array, needs_terms: bool, many: bool = False) -> Program:
@@ -240,7 +239,7 @@ class _OfPoints:
         if not self._of_positions:
             return as_points(name, x)
         images = as_images(name, x, self._axes)
-        _check_positions(name, np.asarray(images), 10.0 ** (WIDEST / min(steepness(self.arch), 2)))
+        check_positions(name, np.asarray(images), steepness(self.arch))
         return images
 
     def _traced_points(self, name: str, x: Any) -> Array:
@@ -400,28 +399,3 @@ def kernels(arch: Architecture) -> KernelPair:
     True
     """
     return KernelPair(as_architecture(arch), ("nngp", "ntk"))
-
-
-def _check_positions(name: str, images: np.ndarray, most: float) -> None:
-    """Sums over positions are plain numbers, so squared lengths have to stay in the range of float64."""
-    features = np.abs(images)
-    if features.max(initial=0.0) <= most and not ((features < 1 / most) & (features > 0)).any():
-        return  # a maximum over the few channels of each position takes as long as the pairs of few images
-    sizes = features.max(axis=-1, initial=0.0)
-    bad = np.argwhere((sizes > most) | ((sizes < 1 / most) & (sizes > 0)))
-    if len(bad):
-        place = tuple(map(int, bad[0]))
-        raise InputError(
-            name,
-            f"features at every position that are 0 or of a size from {1 / most:.0e} to {most:.0e}",
-            f"{sizes[place]:.3g} at position {place[1:]} of input {place[0]}",
-            "Rescale the inputs, or set what is below to 0",
-        )
-
-
-def _check_range(name: str, points: Array, ends: tuple[Array, ...]) -> None:
-    """If the diagonal is finite, so is the whole matrix (Cauchy-Schwarz)."""
-    for end in ends:
-        bad = np.flatnonzero(~np.isfinite(np.asarray(end)))
-        if bad.size:
-            raise KernelOverflowError(name, int(bad[0]), np.asarray(points)[bad[0]])
