@@ -66,9 +66,7 @@ def test_what_is_not_proved_is_refused() -> None:
         (conv, lnk.LayerNorm(axes="all"), R, lnk.Conv(8, (3, 3), padding="VALID"), lnk.Flatten()),
         (conv, lnk.LayerNorm(axes="all"), R, lnk.AvgPool((2, 2)), lnk.Flatten()),
         (conv, lnk.LayerNorm(axes="all"), R, lnk.Attention(8), lnk.Flatten()),
-        (conv, lnk.Attention(8), LN, lnk.Flatten()),
         (conv, LN, lnk.Attention(8, weights="relu"), lnk.Flatten()),
-        (conv, lnk.residual(LN, R, conv), LN, lnk.Flatten()),
         (conv, R, lnk.SumPool((2, 2)), lnk.Flatten()),
     ):
         with pytest.raises(ArchitectureError, match="is proved for it here"):

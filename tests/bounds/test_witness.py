@@ -163,5 +163,9 @@ def test_images_without_a_proof() -> None:
         w = lnk.diverging_witness(arch, X, y)
         mean = float(lnk.posterior(arch, X, y).mean(w.x[None])[0])
         assert abs(mean) > 1e6 and abs(mean / w.value - 1) < 1e-6 and "contrast" in str(w)
-    with pytest.raises(ArchitectureError, match="is proved for it here"):  # it is bounded
-        lnk.diverging_witness(lnk.resnet(blocks=1, channels=8, norm="all"), X, y)
+    bounded = lnk.resnet(blocks=1, channels=8, norm="all")
+    with pytest.raises(lnk.errors.BoundedNetworkError):  # by an upper bound of C
+        lnk.diverging_witness(bounded, X, y)
+    tanh = lnk.resnet(blocks=1, channels=8, norm="all", activation=lnk.Tanh())
+    with pytest.raises(ArchitectureError, match="is proved for it here"):  # nothing is known
+        lnk.diverging_witness(tanh, X, y)

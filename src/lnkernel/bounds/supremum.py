@@ -21,11 +21,12 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.bounds.cause import Cause, cause_of_growth
 from lnkernel.bounds.digits import at_most
-from lnkernel.bounds.images import demand_monotone, dense_counterpart
+from lnkernel.bounds.image_upper import upper_bound
+from lnkernel.bounds.images import Counterpart, demand_monotone, dense_counterpart
 from lnkernel.bounds.search import Peak, highest
 from lnkernel.check.arrays import as_array
 from lnkernel.check.numbers import as_flag
-from lnkernel.errors import InputError
+from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.evaluate.leading import growth as asymptotics
 from lnkernel.evaluate.leading.growth import Growth
 from lnkernel.gp.everywhere import register_supremum
@@ -54,12 +55,14 @@ class SupDiagonal:
         growth: where Θ(x, x) → ∞ as |x| → ∞, its power law in |x|/√d; None else.
         cause: the activation that makes it grow, where a LayerNorm before it would not let it.
         method: "constant", "monotone" (a theorem: C is the limit at infinity), "search" (over
-            all norms, in float64), "limit" (infinite at one end), or "balls" (certified).
+            all norms, in float64), "limit" (infinite at one end), "balls" (certified), or "layers" (an upper bound
+            over all images, from layer to layer; where it is attained, and the limits, are not known then, and nan).
         certified: whether `enclosure` is rigorous; else the value is right but for rounding, and
             for the search, which could miss a peak narrower than its grid.
         enclosure: rigorous (lower, upper), where certified; `value` is then the upper end.
         is_upper_bound: whether `value` is proved to be at least C, and C may be less: of networks on images with
-            zeros around them. Norms are then those of the pixels of an image that is the same everywhere.
+            zeros around them, or of which C itself is not known (method "layers"). Norms are those of the pixels
+            of an image that is the same everywhere.
 
     >>> import lnkernel as lnk
     >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="last"))
@@ -90,6 +93,7 @@ class SupDiagonal:
         >>> lnk.sup_diagonal(lnk.mlp(norm="last")).profile([0.0, 1.0, float("inf")]).round(6).tolist()
         [2.51, 3.00505, 3.01]
         """
+        self._demand_dense("profile")
         given = np.asarray(as_array("norms", norms), dtype=float)
         if given.ndim != 1 or not (given >= 0).all():
             raise InputError(
@@ -104,6 +108,16 @@ class SupDiagonal:
             dense = dense_counterpart(self.arch).arch if acts_on_positions(self.arch) else self.arch
             values[~far] = along(ntk(dense), given[~far])
         return values
+
+    def _demand_dense(self, name: str) -> None:
+        """Refuse what is known of the dense network with the same layers alone, where there is none."""
+        if self.method == "layers":
+            raise InputError(
+                name,
+                "a network on images whose C is that of a dense network",
+                "one of which an upper bound alone is known, not where Θ(x, x) is largest",
+                "Ask lnkernel.ntk(arch).diagonal(x) for the images that you have",
+            )
 
     def __str__(self) -> str:
         return f"{self._headline()}\n  {self._reason()}"
@@ -153,6 +167,8 @@ class SupDiagonal:
         )
 
     def _reason_of_images(self) -> str:
+        if self.method == "layers":
+            return "It is proved from layer to layer: C may be less, and no image is known to attain it."
         dense = "It is that of the dense network with the same layers"
         if self.is_upper_bound:
             return f"{dense}; zeros come in around the images, so that C may be less."
@@ -165,7 +181,8 @@ class SupDiagonal:
         r"""An input at which $\Theta(x, x)$ is C: of a network on images one that is the same at all positions.
 
         Where C is approached as $|x| \to \infty$, an input of the norm `far`; as $x \to 0$, of the norm 1/`far`. Where
-        `is_upper_bound`, the input of the dense network that attains it, which an image with zeros around does not.
+        `is_upper_bound`, the input of the dense network that attains it, which an image with zeros around does not; an
+        upper bound from layer to layer has none.
 
         Args:
             shape: of one input: d, or (height, width, channels).
@@ -185,6 +202,7 @@ class SupDiagonal:
                 "one whose Θ(x, x) is not bounded",
                 "Ask lnkernel.diverging_witness for an input with a large output",
             )
+        self._demand_dense("attaining_input")
         sizes = shape if isinstance(shape, tuple) else (shape,)
         if not sizes or not all(type(size) is int and size > 0 for size in sizes):
             raise InputError(
@@ -213,7 +231,8 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     Args:
         arch: any architecture of this library, or its text. Of networks on images the supremum is over all images:
             it is that of the dense network with the same layers, attained by images that are the same everywhere,
-            or with zeros around the images at most that (`is_upper_bound`); what is not proved is refused.
+            or with zeros around the images at most that (`is_upper_bound`). Where that is not proved it is an upper
+            bound, from layer to layer (`bounds/image_upper.py`), and where there is none it is refused.
         certify: whether to enclose C rigorously, in ball arithmetic.
 
     >>> import lnkernel as lnk
@@ -240,9 +259,10 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
 
 
 def _of_images(arch: Node, certify: bool) -> SupDiagonal:
-    """The supremum of a network on images: that of the dense network with the same layers."""
-    dense = dense_counterpart(check_network(arch))
-    demand_monotone(dense.arch)
+    """The supremum of a network on images: that of the dense network with the same layers, or an upper bound."""
+    dense = _theorem(check_network(arch), certify)
+    if dense is None:
+        return _layer_by_layer(arch)
     found = sup_diagonal(dense.arch, certify)
     enclosure = found.enclosure
     if enclosure is not None and not dense.attained:
@@ -253,6 +273,34 @@ def _of_images(arch: Node, certify: bool) -> SupDiagonal:
         is_constant=False,  # an image may have patches of zeros, and what is pooled depends on all of it
         is_upper_bound=not dense.attained,
         enclosure=enclosure,
+    )
+
+
+def _theorem(arch: Node, certify: bool) -> Counterpart | None:
+    """The dense network whose C bounds that of `arch`, if that is proved; else None, or an error for a certificate."""
+    try:
+        dense = dense_counterpart(arch)
+        demand_monotone(dense.arch)
+    except ArchitectureError:
+        if certify:
+            raise
+        return None
+    return dense
+
+
+def _layer_by_layer(arch: Node) -> SupDiagonal:
+    """An upper bound of the supremum of a network on images."""
+    return SupDiagonal(
+        value=upper_bound(asymptotics.concrete(arch)),
+        attained_at=math.nan,
+        limit_at_infinity=math.nan,
+        limit_at_zero=math.nan,
+        is_constant=False,
+        growth=None,
+        method="layers",
+        certified=False,
+        arch=arch,
+        is_upper_bound=True,
     )
 
 
