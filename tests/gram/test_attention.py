@@ -140,6 +140,23 @@ def test_softmax_of_constant_scores_is_a_mean() -> None:
     np.testing.assert_allclose(found, lnk.ntk(pooled)(WORDS), rtol=1e-13)
 
 
+@pytest.mark.parametrize("activation", [lnk.Gelu(), lnk.Tanh(), lnk.RectifiedPower(2.0)])
+def test_behind_activations_whose_lengths_have_twice_the_digits(
+    activation: lnk.Elementwise,
+) -> None:
+    """By hand for words that are all alike: weights of any kind with the sum 1 leave them as they are."""
+    before = D, activation, D
+    x = RNG.normal(size=(3, 2))
+    K, theta = lnk.kernels(lnk.serial(*before))(x)
+    K = 0.9**2 * K + 0.2**2
+    theta = 0.9**2 * theta + 2 * (K - 0.2**2) + 0.2**2
+    K = 1.1**2 * K + 0.3**2
+    theta = K + 1.1**2 * theta
+    found = lnk.kernels(lnk.serial(*before, look(), *GAP))(np.repeat(x[:, None], 4, axis=1))
+    np.testing.assert_allclose(found.nngp, K, rtol=1e-13)
+    np.testing.assert_allclose(found.ntk, theta, rtol=1e-13)
+
+
 def test_text() -> None:
     arch = lnk.serial(*NETWORKS["transformer"])
     assert lnk.parse(repr(arch)) == arch

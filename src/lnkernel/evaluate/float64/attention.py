@@ -15,6 +15,7 @@ from lnkernel.calculus.attention import (
 from lnkernel.calculus.positions import Positions
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.precise import plain
 from lnkernel.types import Array
 
 
@@ -30,6 +31,7 @@ def _(num: Float64, kind: str, scores: Any) -> Any:
 
 @weighted_sums.register
 def _(num: Float64, x: Any, at: Positions, first: Any, second: Any) -> Any:
+    x = plain(x)  # what single inputs tell of themselves may have twice the digits
     xp = namespace.of(x, first, second)
     if not at.paired:  # as if all positions were alike
         return _largest(x, at) * np.square(first.sum(axis=-1)).reshape(-1, *at.shape)
@@ -39,6 +41,7 @@ def _(num: Float64, x: Any, at: Positions, first: Any, second: Any) -> Any:
 
 @sum_of_products.register
 def _(num: Float64, x: Any, y: Any, at: Positions) -> Any:
+    x, y = plain(x), plain(y)
     if not at.paired:
         return int(np.prod(at.shape)) ** 2 * _largest(x, at) * _largest(y, at)
     count = 2 * len(at.shape)
