@@ -289,11 +289,11 @@ class KernelOverflowError(LnkernelError, OverflowError):
 class ActivationRangeError(LnkernelError, ValueError):
     """The inputs of an activation are longer than its kernel is computed for.
 
-    >>> import lnkernel as lnk
-    >>> lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[1e10]])
+    >>> import jax.numpy as jnp, lnkernel as lnk
+    >>> lnk.ntk(lnk.mlp(activation=lnk.Activate(jnp.tanh)))([[1e10]])
     Traceback (most recent call last):
     ...
-    lnkernel.errors.ActivationRangeError: Tanh: its inputs have a standard deviation of 1.41e+10 ..., and its
+    lnkernel.errors.ActivationRangeError: Activate: its inputs have a standard deviation of 1.41e+10 ..., and its
     kernel is computed up to 1e+08. Put a LayerNorm before it, or scale the data down.
     """
 

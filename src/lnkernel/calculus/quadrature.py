@@ -28,10 +28,12 @@ class Grading(NamedTuple):
     """Integrals are split at distances around the kinks that grow by a ratio, 4 for most functions.
 
     `levels` is the number of distances, and so how far they reach; there are `fineness` times as many of them.
+    If the function is straight beyond the last of them, they suffice for inputs of every length.
     """
 
     levels: int
     fineness: int = 1
+    straight_beyond: bool = False
 
 
 UNKNOWN = Grading(levels=4)  # where the inputs are not known before the program runs

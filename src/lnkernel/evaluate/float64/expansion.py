@@ -36,7 +36,7 @@ from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weigh
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 from lnkernel.evaluate.float64.integration import prepare_integrals
 from lnkernel.evaluate.float64.own import Longest
-from lnkernel.evaluate.float64.resolution import LONGEST
+from lnkernel.evaluate.float64.resolution import FARTHEST
 from lnkernel.types import Array
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
@@ -262,7 +262,7 @@ def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     step = COARSE if not phi.kinks and np.max(r) <= SHORT else 1
     x, density = x[::step], step * weights[::step, 0]
     # longer ones are refused, but by closed forms
-    values = phi(np.minimum(r, LONGEST)[..., None] * x)
+    values = phi(np.minimum(r, FARTHEST)[..., None] * x)
     square, mean = np.square(values) @ density, values @ density
     length = Length(square)
     total = Covariance(length, length, cov.w, cov.z, cov.c, cov.e)

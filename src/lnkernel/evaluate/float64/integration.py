@@ -6,11 +6,12 @@ from typing import Any
 
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import Node
-from lnkernel.calculus.quadrature import Grading, Integrated
+from lnkernel.calculus.quadrature import Integrated
 from lnkernel.errors import ActivationRangeError
+from lnkernel.evaluate.float64.asymptotes import asymptotes_of
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.panels import levels_for
-from lnkernel.evaluate.float64.resolution import LONGEST, demand_resolved
+from lnkernel.evaluate.float64.panels import grading_for, is_polynomial
+from lnkernel.evaluate.float64.resolution import FARTHEST, LONGEST, demand_resolved
 from lnkernel.evaluate.float64.tabulation import table_of
 
 MARGIN = 1.1  # the lengths are known roughly
@@ -18,9 +19,20 @@ MARGIN = 1.1  # the lengths are known roughly
 
 def prepare_integrals(part: Any, plain: Elementwise, length: float) -> Node:
     """`part`, with what it takes for vectors of up to this length; `plain` is the same with plain numbers."""
-    if not length <= LONGEST:
-        raise ActivationRangeError(type(plain).__name__, length, LONGEST)
-    levels = levels_for(function_of(plain), MARGIN * length)
-    demand_resolved(plain, levels, length)
+    phi = function_of(plain)
+    reach = _reach_of_bends(plain)
+    longest = LONGEST if reach is None else FARTHEST
+    if not length <= longest:
+        raise ActivationRangeError(type(plain).__name__, length, longest)
+    grading = grading_for(phi, MARGIN * length, reach)
+    demand_resolved(plain, grading.levels, length)
     table = table_of(plain) if length == 1 else ()  # behind a normalisation
-    return Integrated(part, table, Grading(levels))
+    return Integrated(part, table, grading)
+
+
+def _reach_of_bends(plain: Elementwise) -> float | None:
+    """The |u| beyond which a function is straight, or a polynomial, as it may be from 0 on; None where nobody knows."""
+    if is_polynomial(function_of(plain)):
+        return 0.0
+    lines = asymptotes_of(plain)
+    return None if lines is None else float(lines.reach)

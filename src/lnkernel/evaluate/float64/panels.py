@@ -34,38 +34,51 @@ class Marks(NamedTuple):
     centres: Array
     distances: Array
     coarse: np.ndarray = COARSE
+    straight_beyond: bool = False  # the function, beyond the largest distance
 
     @property
     def all(self) -> Array:
+        """From the least to the largest."""
         spread = jnp.concatenate([-self.distances, jnp.zeros(1), self.distances])
-        return jnp.ravel(self.centres[:, None] + spread)
+        return jnp.sort(jnp.ravel(self.centres[:, None] + spread))
 
 
 def marks_of(phi: Function, grading: Grading) -> Marks:
     """The centres are the kinks, and 0, unless phi is a polynomial but for its kinks."""
-    plain = _is_polynomial(phi)
+    plain = is_polynomial(phi)
     at_zero = plain or any(known_zero(kink) for kink in phi.kinks)
     centres = phi.kinks if at_zero else (*phi.kinks, 0.0)
-    levels, parts = grading
+    levels, parts, straight_beyond = grading
     # the panel next to a centre is divided as well
     powers = [] if plain else [k / parts for k in range(1 - parts, levels * parts)]
     coarse = np.interp(np.arange(parts * (len(COARSE) - 1) + 1) / parts, range(len(COARSE)), COARSE)
-    return Marks(_array(centres), _array([phi.scale * phi.ratio**k for k in powers]), coarse)
+    distances = _array([phi.scale * phi.ratio**k for k in powers])
+    return Marks(_array(centres), distances, coarse, straight_beyond)
+
+
+def grading_for(phi: Function, length: float, reach: float | None) -> Grading:
+    """The grading for inputs of up to this length, of a function that is straight beyond `reach`, or nowhere."""
+    levels = levels_for(phi, length)
+    if reach is None or is_polynomial(phi):
+        return Grading(levels)
+    enough = max(1, 1 + math.ceil(math.log(reach / float(phi.scale), phi.ratio)))
+    return Grading(enough, straight_beyond=True) if enough < levels else Grading(levels)
 
 
 def levels_for(phi: Function, length: float) -> int:
     """How many distances it takes to go from `scale` to the end of inputs of this length."""
-    if _is_polynomial(phi) or length == 0:
+    if is_polynomial(phi) or length == 0:
         return 0
     return max(0, math.ceil(math.log(REACH * length / float(phi.scale), phi.ratio)))
 
 
 def longest_for(phi: Function, levels: int) -> Any:
-    """The length of the inputs that so many distances suffice for."""
-    return math.inf if _is_polynomial(phi) else phi.scale * (phi.ratio**levels / REACH)
+    """The length of the inputs that end where so many distances do."""
+    return math.inf if is_polynomial(phi) else phi.scale * (phi.ratio**levels / REACH)
 
 
-def _is_polynomial(phi: Function) -> bool:
+def is_polynomial(phi: Function) -> bool:
+    """Whether it is one between its kinks."""
     return isinstance(phi.scale, float) and math.isinf(phi.scale)
 
 

@@ -1,10 +1,11 @@
-r"""Integrals over pairs, in float64, for any angle and for lengths from 0 to 1e8.
+r"""Integrals over pairs, in float64, for any angle and for lengths from 0 to 1e150.
 
 Let $a \ge b$ be the roots of $w$ and $z$. Then $u = r_1(ax + by)$ and $v = \pm r_2(ax - by)$.
 For each $y$ the integral over $x$ is split where $u$ or $v$ crosses a kink, and graded around these places. What is
 left is a function of $y$ that bends only where a kink of $u$ meets one of $v$; there the integral over $y$ is
 split and graded.
-No narrow scale is left, however small the angle and however long the inputs.
+No narrow scale is left, however small the angle and however long the inputs. A function that is straight far out is
+graded up to there only, around both inputs: the panels beyond resolve the Gaussian, and that is all there is.
 
 The small angle is an integral over a square, $w' = \frac14 E\,(\phi(u)/r_1' - \phi(v)/r_2')^2$: errors of 1e-16 in the
 difference are errors of $10^{-16}\sqrt{w'}$ in $w'$, as much as a ReLU behind it can bear.
@@ -155,7 +156,8 @@ def sides_of(phi: Function, r: Array, grading: Grading, without_numbers: bool = 
     spread = jnp.sqrt(jnp.sum(weights * jnp.square(values - shift[..., None]), axis=-1))
     square = jnp.square(spread) + jnp.square(shift + phi.at_zero)
     ends = jnp.square(phi(r[..., None] * jnp.array([-REACH, REACH]))) * density(jnp.array(REACH))
-    known = (r <= longest_for(phi, grading.levels)) & (jnp.max(ends, axis=-1) <= FASTEST * square)
+    longest = jnp.inf if grading.straight_beyond else longest_for(phi, grading.levels)
+    known = (r <= longest) & (jnp.max(ends, axis=-1) <= FASTEST * square)
     return Side(jnp.where(known, jnp.sqrt(square), jnp.nan), shift, spread)
 
 
@@ -192,18 +194,21 @@ def _integrate(phi: Function, marks: Marks, pair: Places) -> Pair:
 
 def _meetings(marks: Marks, r1: Array, r2: Array) -> Array:
     """b y where kinks of u and v meet, at u = r1(ax + by) and v = r2(ax - by); and the grading around it, from the
-    scale on which the longer input bends."""
-    places = marks.centres[:, None] / r1 - marks.centres / r2
-    scale = 2 / jnp.maximum(r1, jnp.abs(r2))
-    return 0.5 * Marks(jnp.ravel(places), marks.distances * scale).all
+    scale on which the longer input bends. If it does not reach the scale of the shorter one, it begins there again."""
+    places = jnp.ravel(marks.centres[:, None] / r1 - marks.centres / r2)
+    longer, shorter = jnp.maximum(r1, jnp.abs(r2)), jnp.minimum(r1, jnp.abs(r2))
+    scales = (2 / longer, 2 / shorter) if marks.straight_beyond else (2 / longer,)
+    distances = jnp.concatenate([marks.distances * scale for scale in scales])
+    return 0.5 * Marks(places, distances).all
 
 
 def _over_x(phi: Function, marks: Marks, pair: Places, a: Array, by: Array, sign: Array) -> Pair:
     """The integral over x. Places are given by their distances from the zeros of u and of v, which keep
-    their digits where the inputs are long and the kinks close to these zeros."""
+    their digits where the inputs are long and the kinks close to these zeros. Both are sorted, because many places
+    may be one and the same x in float64, and these stay in their order."""
     one, two, r1, r2, *_ = pair
     splits, zero = marks.all, by / a
-    from_u, from_v = splits / (r1 * a), sign * splits / (r2 * a)
+    from_u, from_v = splits / (r1 * a), jnp.sort(sign * splits) / (r2 * a)
     from_u, from_v = (
         jnp.concatenate([from_u, from_v + 2 * zero, marks.coarse + zero]),
         jnp.concatenate([from_u - 2 * zero, from_v, marks.coarse - zero]),

@@ -26,6 +26,7 @@ from lnkernel.evaluate.float64.panels import NODES, REACH, WEIGHTS, longest_for,
 SHIFTS = (0.7, 0.53)
 TOLERANCE = 1e-11
 LONGEST = 1e8  # lengths up to which panels are made; each further digit would take more of them
+FARTHEST = 1e152  # where functions are straight far out, and take no more of them; squares still have a number
 FASTEST = 1e-13  # what the ends of a Gaussian may hold of E phi²
 NARROW = 1e-7  # relative width of a panel in which only a kink is left unresolved
 CUT = 0.4  # where a panel is cut in two; in its middle a jump of an odd function would go unseen
