@@ -6,8 +6,8 @@ n = 5,000 where it is symmetric, and 4 times where it is rectangular; and a Gram
 30,000 points takes no more memory than itself and a few tiles. With erf in place of ReLU it is at least 7 times as
 fast as neural-tangents' closed form, with GELU 10 times; with tanh and SiLU, to 15 digits, at least 30 times
 as fast as its numerical integration to 6 (at n = 200 and n = 500: for 2,000 points it needs 20 GB or more). Without the
-LayerNorm, behind which all layers are one function of the angle, erf and GELU take at most 5 times as long as with it,
-SiLU 6 times, tanh 7 times.
+LayerNorm, behind which all layers are one function of the angle, erf, GELU and SiLU take at most 5 times as long as
+with it, tanh 6 times.
 
     python -m benchmarks.gram [--quick] [--json out/gram.json]
 
@@ -75,8 +75,8 @@ LARGE = 2000  # up to so many points with --quick
 WITHOUT_NORM: dict[lnk.Elementwise, float | None] = {
     lnk.Erf(): 5.0,
     lnk.Gelu(): 5.0,
-    lnk.Tanh(): 7.0,
-    lnk.Silu(): 6.0,
+    lnk.Tanh(): 6.0,
+    lnk.Silu(): 5.0,
 }  # at most so much slower
 
 
