@@ -1,9 +1,9 @@
 """Speed and memory of kernels of images, beside neural-tangents in the same run.
 
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
-0.6.5 at least three times the processor time where all positions are pooled, four times with a LayerNorm over the
-channels behind every convolution, and five times where nothing is pooled, with the LayerNorm or without. A pooled
-pair of 16 takes at most a third of the memory.
+0.6.5 at least three times the processor time where all positions are pooled, three and a half times with a LayerNorm
+over the channels behind every convolution; where nothing is pooled four times, and five times with the LayerNorm. A
+pooled pair of 16 takes at most a third of the memory.
 
     python -m benchmarks.images [--publish] [--json out/images.json]
 
@@ -57,8 +57,8 @@ class Case:
 
 CASES = (
     Case("pooled", norm=False, pool=True, images=4, at_least=3.0),
-    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=4.0),
-    Case("not pooled", norm=False, pool=False, images=128, at_least=5.0),
+    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=3.5),
+    Case("not pooled", norm=False, pool=False, images=128, at_least=4.0),
     Case("not pooled, LayerNorm", norm=True, pool=False, images=128, at_least=5.0),
 )
 
