@@ -71,6 +71,11 @@ def _span_of(inputs: tuple[Array, ...]) -> Span | None:
     """Lengths of all inputs; None where one is 0, very short or very long."""
     with np.errstate(all="ignore"):
         squares = [np.einsum("nd,nd->n", x, x) / x.shape[1] for x in map(np.asarray, inputs)]
+    return span_of_squares(*squares)
+
+
+def span_of_squares(*squares: np.ndarray) -> Span | None:
+    """From the mean squares of the inputs; None likewise."""
     least, most = min(float(s.min()) for s in squares), max(float(s.max()) for s in squares)
     if not 0.0 < least <= most < math.inf:
         return None

@@ -17,7 +17,7 @@ import numpy as np
 from lnkernel.evaluate.float64.length_curves import Curves, curves_through, lengths_of_nodes
 from lnkernel.evaluate.float64.per_input import Record, Step
 from lnkernel.gram import pairs
-from lnkernel.gram.by_length import STEPS, Span
+from lnkernel.gram.by_length import STEPS, Span, span_of_squares
 from lnkernel.gram.network import Needs, Network
 from lnkernel.gram.program import Program, network_of, select
 from lnkernel.gram.structure import Structure, assemble
@@ -78,15 +78,12 @@ def range_for(program: Program, points: pairs.Points) -> Range | None:
     n, dimension = points.raw.unit.shape
     if n < MANY or not (program.needs.gentle and program.all_live):
         return None
-    half = STEPS / 2  # of squares
-    square = points.raw.square.high
-    span = Span(
-        int(np.floor(half * np.log2(square.min()))), int(np.ceil(half * np.log2(square.max())))
-    )
-    narrow = 0 < span.longest - span.shortest <= STEPS * np.log2(LARGEST)
+    span = span_of_squares(points.raw.square.high)
+    if span is None or not 0 < span.longest - span.shortest <= STEPS * np.log2(LARGEST):
+        return None
     numbers = np.asarray(program.varying).tobytes()
     key = program.structure, numbers, program.needs, program.which, dimension, span
-    return Range(*key, program) if narrow else None
+    return Range(*key, program)
 
 
 def records_of(of: Range, side: int, lengths: np.ndarray) -> Record | None:
