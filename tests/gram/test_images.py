@@ -11,7 +11,7 @@ import pytest
 
 import lnkernel as lnk
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.gram import compiled, frames, images
+from lnkernel.gram import compiled, frames, images, offsets, readout
 from lnkernel.gram.network import needs_of
 
 RNG = np.random.default_rng(5)
@@ -204,6 +204,30 @@ def test_long_sequences_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = lnk.ntk(arch)(words)
     monkeypatch.setattr(images, "MOST", 0)
     np.testing.assert_allclose(lnk.ntk(arch)(words), usual, rtol=1e-14)
+
+
+def test_diagonals_by_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    arch = lnk.serial(*BY_OFFSETS["GAP, norms"])
+    some = np.concatenate([X, -X, 2 * X])
+    usual = lnk.kernels(arch).diagonal(some)
+    monkeypatch.setattr(images, "MOST", 0)
+    monkeypatch.setattr(offsets, "IN_A_CALL", 3000)  # several calls, the last one not full
+    for mine, yours in zip(lnk.kernels(arch).diagonal(some), usual, strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=1e-14)
+
+
+def test_a_readout_takes_kernels_as_they_are() -> None:
+    """Dense layers behind a pooling: no image is compared with itself, and the numbers are those of the rules."""
+    arch = lnk.serial(conv(), R, lnk.GlobalAvgPool(), lnk.Dense(8, W_std=1.3, b_std=0.4), DENSE)
+    plan = frames.plan_for(arch, needs_of(arch), X.shape[1:3])
+    assert plan is not None and not offsets.needs_lengths(plan)
+    bare = lnk.kernels(lnk.serial(conv(), R, lnk.GlobalAvgPool()))(X)
+    found = readout.read_out(lnk.serial(*arch.layers[3:]), bare)
+    for mine, yours in zip(found, lnk.kernels(arch)(X), strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=1e-14)
+    with_more = lnk.serial(*arch.layers, R, DENSE)
+    plan = frames.plan_for(with_more, needs_of(with_more), X.shape[1:3])
+    assert plan is not None and offsets.needs_lengths(plan)
 
 
 def test_sequences_and_volumes() -> None:

@@ -29,7 +29,7 @@ from lnkernel.gram.rows import suits
 from lnkernel.gram.stages import mean_matters
 
 Move = tuple[int, ...]
-MOST_LANES = 100  # pairs side by side of one pair of images
+MOST_LANES = 100  # moves of the second image of a pair
 
 
 class Plan(NamedTuple):

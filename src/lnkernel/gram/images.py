@@ -174,7 +174,8 @@ def _symmetric_by_offsets(work: _Work, plan: Plan, x: Array) -> tuple[Out, Out]:
     sums = work.by_offsets(plan, x, x).matrix(x, x, one_half=True)
     alone = [np.diagonal(part) for part in sums]
     ends = select(offsets.diagonal_behind(plan, needs, alone), which)
-    found = select(offsets.matrix_behind(plan, needs, sums, alone[0], alone[0]), which)
+    K = alone[0] if offsets.needs_lengths(plan) else None
+    found = select(offsets.matrix_behind(plan, needs, sums, K, K), which)
     out = [np.asarray(0.5 * (matrix + matrix.T)) for matrix in found]
     for matrix, end in zip(out, ends, strict=True):
         np.fill_diagonal(matrix, end)
@@ -184,10 +185,18 @@ def _symmetric_by_offsets(work: _Work, plan: Plan, x: Array) -> tuple[Out, Out]:
 def _rectangular_by_offsets(work: _Work, plan: Plan, x: Array, x2: Array) -> tuple[Out, Out, Out]:
     needs, which = work.program.needs, work.program.which
     both = work.by_offsets(plan, x, x2)
+    sums = both.matrix(x, x2)
+    needed = offsets.needs_lengths(plan)
+    if not needed:
+        found = select(offsets.matrix_behind(plan, needs, sums, None, None), which)
+        if all(np.isfinite(matrix).all() for matrix in found):
+            return found, NOTHING, NOTHING
     alone = [both.diagonal(some) for some in (x, x2)]
-    ends, ends2 = (select(offsets.diagonal_behind(plan, needs, sums), which) for sums in alone)
-    made = offsets.matrix_behind(plan, needs, both.matrix(x, x2), *(sums[0] for sums in alone))
-    return select(made, which), ends, ends2
+    ends, ends2 = (select(offsets.diagonal_behind(plan, needs, own), which) for own in alone)
+    if needed:
+        made = offsets.matrix_behind(plan, needs, sums, *(own[0] for own in alone))
+        found = select(made, which)
+    return found, ends, ends2
 
 
 class _Work:
