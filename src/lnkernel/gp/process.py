@@ -340,16 +340,18 @@ class Posterior:
                 raise InputError(
                     "t", "a time, or a list of times", f"shape {times.shape}", "Write e.g. [1, 10]"
                 )
-            return Curve(tuple(self._at(each) for each in times))
-        return self._at(t)
+            fit, said = self._seen_with(), repr(self)  # once for all times
+            return Curve(tuple(self._at(each, fit, said) for each in times))
+        return self._at(t, self._seen_with(), repr(self))
 
-    def _at(self, t: Any) -> Stopped:
+    def _at(self, t: Any, fit: Predictor, said: str) -> Stopped:
         if is_traced(t):
-            return self._stop(gradient_flow(t), "at a time that is traced")
+            return Stopped(fit, gradient_flow(t), f"{said} at a time that is traced")
         time = plain_number("t", t, "a time from 0 to infinity")
         if not time >= 0:
             raise InputError("t", "a time from 0 to infinity", repr(time), "Time runs forwards")
-        return self._stop(None if math.isinf(time) else gradient_flow(time), f"at t = {time}")
+        flow = None if math.isinf(time) else gradient_flow(time)
+        return Stopped(fit, flow, f"{said} at t = {time}")
 
     def after(self, steps: int, learning_rate: Number) -> Stopped:
         r"""Networks after so many steps of gradient descent on $\frac12\sum_i (f(x_i) - y_i)^2$:
