@@ -148,3 +148,12 @@ def test_networks_of_finite_width(width: int | None) -> None:
     arch = lnk.mlp(hidden=2, width=10**6 if width is None else 8)
     with pytest.raises(NotEnoughMemoryError, match=r"1,000,005,000,001 numbers needs 3725\.3 GiB"):
         lnk.finite.network(arch, 2, width, rngs=0)
+
+
+def test_an_ensemble_with_gradients_and_the_optimizer() -> None:
+    """A network of 8,000,000 numbers fits, and forty do not while they are trained."""
+    arch = lnk.mlp(hidden=2, width=2800)
+    with pytest.raises(
+        NotEnoughMemoryError, match=r"40 networks, each of .*needs 4\.7 GiB.*fewer seeds"
+    ):
+        lnk.finite.train_ensemble(arch, [[1.0], [2.0]], [0.0, 1.0], seeds=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from lnkernel.finite.training.placement import placement
 from lnkernel.finite.training.prepare import prepare_run
 from lnkernel.finite.training.program import Learner, TrainingState, predict, take_apart
 from lnkernel.finite.watching.watch import Watch
+from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.sharded import Layout
 from lnkernel.precision import as_own_numpy
 from lnkernel.tangents.inputs import convert
@@ -191,19 +192,12 @@ def train_ensemble(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
         )
         d = data.x.shape[1:] if of_positions else data.x.shape[-1]
-        graph, params, rest = stack(
-            [
-                network(
-                    described,
-                    d,
-                    width,
-                    rngs=seed,
-                    parameterization=parameterization,
-                    dtype=precision,
-                )
-                for seed in known
-            ]
+        start = partial(
+            network, described, d, width, parameterization=parameterization, dtype=precision
         )
+        first = start(rngs=known[0])
+        _demand_memory(first, len(known), optimizer)
+        graph, params, rest = stack([first, *(start(rngs=seed) for seed in known[1:])])
         together = rows_at_a_time(len(known))
         rows = None if together is None else _rows(together, d)
         with prepare_run(
@@ -229,6 +223,24 @@ def train_ensemble(
             except KeyboardInterrupt:
                 partly = result(np.full(len(known), np.nan))
                 raise TrainingInterrupted(partly, run.done) from None
+
+
+def _demand_memory(one: nnx.Module, count: int, optimizer: optax.GradientTransformation) -> None:
+    """An error for networks like this one, so many, that do not fit into memory while they are trained."""
+    params = nnx.state(one, nnx.Param)
+    kept = jax.eval_shape(optimizer.init, params)
+    leaves = jax.tree.leaves(
+        (params, params, kept)
+    )  # numbers, their gradients, the optimizer's own
+    demand_memory(
+        count,
+        1,
+        f"The training of {count} networks, each of {sum(leaf.size for leaf in leaves):,} numbers with gradients and "
+        "what the optimizer keeps,",
+        m=sum(leaf.size * leaf.dtype.itemsize for leaf in leaves),
+        itemsize=1,
+        remedy="Take fewer seeds or a smaller width",
+    )
 
 
 def _rows(rows: int, dimension: int | tuple[int, ...]) -> int:
