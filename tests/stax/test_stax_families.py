@@ -1,4 +1,4 @@
-"""Activations with parameters: neural-tangents' numbers, the formulas of their kernels, their functions, equal nodes."""
+"""Activations with parameters: neural-tangents' numbers, formulas of their kernels, their functions, equal nodes."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_elementwise_takes_right_formulas() -> None:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "another function's kernel": (
         lambda: stax.Elementwise(jnp.tanh, arcsine),
-        r"stax.Elementwise: nngp_fn\(0\.166667, 0\.333333, 0\.5\) is 0\.1\d+, and E fn\(u\) fn\(v\) is .* Correct nngp_fn",
+        r"stax.Elementwise: nngp_fn\(0\.166667, 0\.333333, 0\.5\) is 0\.1\d+, and E fn\(u\) fn\(v\) is .* Correct",
     ),
     "another function's slopes": (
         lambda: stax.Elementwise(jnp.tanh, None, arcsine_slope),

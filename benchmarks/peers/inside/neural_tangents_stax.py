@@ -2,8 +2,8 @@
 
     .venv-peers/bin/python benchmarks/peers/inside/neural_tangents_stax.py tests/peers/neural_tangents_stax.npz
 
-The file holds `words` (n, length, channels), `images` (n, height, width, channels), `points` (n, d), and for each network
-(nngp, ntk) as "words: ", "images: " or "points: " and its text, which both libraries read.
+The file holds `words` (n, length, channels), `images` (n, height, width, channels), `points` (n, d), and for each
+network (nngp, ntk) as "words: ", "images: " or "points: " and its text, which both libraries read.
 """
 
 from __future__ import annotations

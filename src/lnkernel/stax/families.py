@@ -79,7 +79,8 @@ def Cos(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
 def Rbf(gamma: float = 1.0) -> Layer:
     r"""$\sqrt2 \sin(\sqrt{2\gamma}\,u + \pi/4)$: `lnkernel.Sin` and `lnkernel.Scale`.
 
-    Its kernel is $e^{-\gamma\,E(u - v)^2}$. Behind one Dense with $W_{std} = 1$ that is $e^{-\gamma|x - x'|^2/d}$ for inputs of dimension $d$.
+    Its kernel is $e^{-\gamma\,E(u - v)^2}$. Behind one Dense with $W_{std} = 1$ that is $e^{-\gamma|x - x'|^2/d}$ for
+    inputs of dimension $d$.
 
     >>> from lnkernel import stax
     >>> _, _, kernel_fn = stax.serial(stax.Dense(8), stax.Rbf(0.5))
@@ -118,15 +119,16 @@ def Gaussian(a: float = 1.0, b: float = -1.0) -> Layer:
 
 
 def Exp(a: float = 1.0, b: float = 1.0) -> Layer:
-    r"""$a\,e^{bu}$, whose kernel is $a^2 e^{b^2(q_1 + q_2 + 2k)/2}$: `lnkernel.Activate`, with `lnkernel.Scale` around it where needed.
+    r"""$a\,e^{bu}$: `lnkernel.Activate`, with `lnkernel.Scale` around it where needed.
 
-    It is computed where $b$ times the standard deviation of $u$ is at most 2, and refused beyond. A `LayerNorm`
-    before it sees to that.
+    Its kernel is $a^2 e^{b^2(q_1 + q_2 + 2k)/2}$, of $u$ and $v$ with variances $q_1$, $q_2$ and covariance $k$. It is
+    computed where $|b|$ times the standard deviation is at most 2, and refused beyond. A `LayerNorm` before it sees to
+    that.
 
     >>> from lnkernel import stax
     >>> _, _, kernel_fn = stax.serial(stax.Dense(8), stax.LayerNorm(eps=0.0), stax.Exp(b=0.5))
     >>> round(float(kernel_fn([[1.0, 2.0]], None, "nngp")[0, 0]), 12)  # e^(1/2)
-    1.648721270700
+    1.6487212707
     """
     _check_numbers("Exp", a=a, b=b)
     _not_constant("Exp", a=a, b=b)

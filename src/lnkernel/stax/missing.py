@@ -14,7 +14,8 @@ FORMULA = (
 )
 OWN_LAYERS = "it serves to write layers of one's own, which is done otherwise here"
 AT_UNIT_LENGTH = (
-    "Behind a LayerNorm take Exp(a=math.exp(gamma * (shift - 1) / 2), b=gamma**0.5), which has the same kernels there"
+    "Behind a LayerNorm take Exp(a=math.exp(gamma * (shift - 1) / 2), b=gamma**0.5), which has the same kernels "
+    "there"
 )
 ADDING = "docs/adding-a-layer.md shows how"
 BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
