@@ -53,6 +53,7 @@ FEW = (
     "relu 20",
     "degrees .6, 1.5, 2.5",
     "degrees 3, .75, linear",
+    "shifts",
     "LN first",
     "LN after, eps",
     "LN on the input",

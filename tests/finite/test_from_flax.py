@@ -45,7 +45,7 @@ def between(*layers: Any) -> nnx.Sequential:
 
 
 @pytest.mark.parametrize(
-    "name", [*cases.FEW, "parallel", "GroupNorm 4, not centred", "leaky", "shifts"]
+    "name", [*cases.FEW, "parallel", "GroupNorm 4, not centred", "leaky", "scales"]
 )
 def test_twins_are_read_back(name: str) -> None:
     assert from_flax(network(TABLE[name], 3, rngs=0)) == TABLE[name]
