@@ -186,6 +186,10 @@ def _run(layer: Any, h: Array, normals: Normals) -> tuple[Array, Pullback]:
             return _parallel(layer.branches, h, normals)
         case "Identity":
             return h, lambda error: (error, 0.0)
+        case "Scale":
+            return layer.factor * h, lambda error: (layer.factor * error, 0.0)
+        case "Shift":
+            return h + layer.offset, lambda error: (error, 0.0)
         case "Dense":
             return _dense(layer, h, normals)
         case "LayerNorm":

@@ -275,6 +275,20 @@ def identity(_: Any, s: State) -> State:
     return s
 
 
+def scale(layer: Any, s: State) -> State:
+    """u -> factor u."""
+    factor = exact(layer.factor)
+    return scaled(s, factor, factor)
+
+
+def shift(layer: Any, s: State) -> State:
+    """u -> u + offset, which is not Gaussian with mean 0 any more."""
+    c = exact(layer.offset)
+    return replace(
+        s, mean1=s.mean1 + c, mean2=s.mean2 + c, theta=s.mean_theta, gamma=0, gaussian=False
+    )
+
+
 def serial(layer: Any, s: State) -> State:
     """One layer after the other."""
     for inner in layer.layers:
@@ -441,6 +455,8 @@ def inverse_sqrt(t: mpf) -> mpf:
 
 RULES: dict[str, Callable[[Any, State], State]] = {
     "Identity": identity,
+    "Scale": scale,
+    "Shift": shift,
     "Serial": serial,
     "Parallel": parallel,
     "Dense": dense,

@@ -24,7 +24,7 @@ def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-LONG = {"relu 20", "degrees .6, 1.5, 2.5", "pre-LN", "parallel, degrees 1 and 2"}
+LONG = {"shifts", "relu 20", "degrees .6, 1.5, 2.5", "pre-LN", "parallel, degrees 1 and 2"}
 
 
 def exact_inside(name: str, seed: int) -> list[accuracy.Exact]:

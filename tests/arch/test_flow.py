@@ -21,6 +21,7 @@ from lnkernel.arch.pooling import WindowPool
 from lnkernel.calculus import rules
 
 D, LN, GN, R, I = lnk.Dense(8), lnk.LayerNorm(), lnk.GroupNorm(4), lnk.Relu(), lnk.Identity()  # noqa: E741
+S = lnk.Scale(2.0)
 SCALED = lnk.LayerNorm(scale=True)
 
 NOT_GAUSSIAN = "its input is not Gaussian, because {} stands between it and the last Dense"
@@ -64,6 +65,20 @@ BUILT: dict[str, Refused] = {
         "LeakyRelu",
         "layer 3",
         NOT_GAUSSIAN.format("Relu at layer 1"),
+        BETWEEN,
+    ),
+    "activation after activation, with a Scale between": Refused(
+        lambda: lnk.serial(D, R, S, lnk.LeakyRelu()),
+        "LeakyRelu",
+        "layer 3",
+        NOT_GAUSSIAN.format("Relu at layer 1"),
+        BETWEEN,
+    ),
+    "activation after a Shift": Refused(
+        lambda: lnk.serial(D, lnk.Shift(1.0), R),
+        "Relu",
+        "layer 2",
+        NOT_GAUSSIAN.format("Shift at layer 1"),
         BETWEEN,
     ),
     "activation after a block that ends in one": Refused(
@@ -299,6 +314,13 @@ AS_NETWORK: dict[str, Refused] = {
         "it acts on the raw input, which is not Gaussian",
         "Put a Dense before it",
     ),
+    "Shift on the raw input": Refused(
+        lambda: lnk.serial(lnk.Shift(1.0), D),
+        "Shift",
+        "layer 0",
+        "it acts on the raw input, whose coordinates are not random",
+        "Add the number to the data",
+    ),
     "activation on the raw input, normalised": Refused(
         lambda: lnk.serial(LN, R, D),
         "Relu",
@@ -406,6 +428,10 @@ ACCEPTED: dict[str, lnk.Node] = {
         )
     },
     "Identity anywhere": lnk.serial(I, D, I, R, I, LN, I, D, I),
+    "Scale anywhere": lnk.serial(S, D, S, R, S, LN, S, D, S, GN, S, D),
+    "Shift behind a Dense, an activation and a norm": lnk.serial(
+        D, R, lnk.Shift(1.0), LN, lnk.Shift(1.0), D, lnk.Shift(1.0), D
+    ),
     "LayerNorm before an activation": lnk.serial(D, LN, R, D),
     "LayerNorm after an activation": lnk.serial(D, R, LN, D),
     "LayerNorm on the raw input": lnk.serial(LN, D, R, D),

@@ -41,6 +41,13 @@ NETWORKS: dict[str, lnk.Node] = {
     "sin": serial(D, lnk.Sin(0.5, 0.25), LayerNorm(), OUT),
     "cos": serial(D, lnk.Cos(0.5), OUT),
     "gaussian": serial(D, lnk.Gaussian(), OUT),
+    "fixed scale": serial(
+        D, LayerNorm(scale=True), lnk.Scale(-0.5), Relu(), lnk.Scale(-2.0), LayerNorm(0.5), OUT
+    ),
+    "fixed scale on the input": serial(lnk.Scale(2.0), LayerNorm(0.5), D, Relu(), OUT),
+    "shift": serial(D, lnk.Erf(), lnk.Scale(0.5), lnk.Shift(0.5), RMSNorm(), OUT),
+    "shift of a mean": serial(D, Relu(), lnk.Shift(-0.25), LayerNorm(0.5), OUT),
+    "shift, scale": serial(D, LayerNorm(scale=True), lnk.Shift(0.5), OUT),
     "polynomial": serial(D, lnk.Polynomial((0.5, 1.0, -0.25)), LayerNorm(), OUT),
 }
 X = np.array([[1.0, -0.5, 0.25], [0.5, 1.5, -1.0]])

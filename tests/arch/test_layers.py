@@ -26,6 +26,8 @@ LAYERS: list[tuple[lnk.Node, list[float]]] = [
     (lnk.Relu(), []),
     (lnk.Abs(), []),
     (lnk.Identity(), []),
+    (lnk.Scale(-0.5), [-0.5]),
+    (lnk.Shift(0.25), [0.25]),
     (lnk.LeakyRelu(), [0.01]),
     (lnk.LeakyRelu(-0.25), [-0.25]),
     (lnk.RectifiedPower(2), []),

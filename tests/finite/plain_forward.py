@@ -29,6 +29,10 @@ def forward(arch: Any, module: Any, x: Array) -> Array:
             return _normalised(arch, module, x, arch.group_size, centre=arch.centre)
         case "Identity":
             return x
+        case "Scale":
+            return arch.factor * x
+        case "Shift":
+            return x + arch.offset
         case "Relu":
             return np.maximum(x, 0)
         case "Abs":

@@ -44,7 +44,9 @@ def between(*layers: Any) -> nnx.Sequential:
     return nnx.Sequential(linear(3, 16), *layers, linear(16, 1))
 
 
-@pytest.mark.parametrize("name", [*cases.FEW, "parallel", "GroupNorm 4, not centred", "leaky"])
+@pytest.mark.parametrize(
+    "name", [*cases.FEW, "parallel", "GroupNorm 4, not centred", "leaky", "scales"]
+)
 def test_twins_are_read_back(name: str) -> None:
     assert from_flax(network(TABLE[name], 3, rngs=0)) == TABLE[name]
 

@@ -120,11 +120,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "stax.LayerNorm: batch_axis must be 0",
     ),
     "degree": (lambda: stax.RectifiedMonomial(0), "degree must exceed 1/2, got 0"),
-    "a shift": (
-        lambda: stax.Erf(c=0.5),
-        r"c=0\.5 is not here, only c=0\. Take ElementwiseNumerical",
-    ),
-    "a factor": (lambda: stax.Erf(a=0.5), r"a=0\.5 is not here, .* W_std of the Dense .* or take"),
     "whole degrees": (lambda: stax.Monomial(1.5), "an integer, at least 1, got 1.5"),
     "no layer": (lambda: stax.serial(), "stax.serial: it needs at least one layer"),
     "no branch": (lambda: stax.parallel(), "stax.parallel: it needs at least one layer"),

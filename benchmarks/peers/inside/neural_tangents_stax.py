@@ -2,8 +2,8 @@
 
     .venv-peers/bin/python benchmarks/peers/inside/neural_tangents_stax.py tests/peers/neural_tangents_stax.npz
 
-The file holds `words` (n, length, channels), `images` (n, height, width, channels), and for each network (nngp, ntk) as
-"words: " or "images: " and its text, which both libraries read.
+The file holds `words` (n, length, channels), `images` (n, height, width, channels), `points` (n, d), and for each
+network (nngp, ntk) as "words: ", "images: " or "points: " and its text, which both libraries read.
 """
 
 from __future__ import annotations
@@ -46,16 +46,46 @@ IMAGES = [
     "stax.FanInSum(), stax.Relu(), stax.Flatten(), stax.Dense(1)",
     "stax.Flatten(), stax.Dense(8), stax.Relu(), stax.Dense(1)",
 ]
+# activations with parameters: one layer, two layers, behind a LayerNorm
+ACTIVATIONS = [
+    "stax.Erf(1.5, 0.7)",
+    "stax.Erf(-0.8, -1.2, 0.6)",
+    "stax.Sigmoid_like()",
+    "stax.Sin(0.7, 1.3, 0.4)",
+    "stax.Cos(-1.4, 0.9)",
+    "stax.Cos(1.4, 0.9, 0.3)",
+    "stax.Rbf()",
+    "stax.Rbf(0.3)",
+    "stax.Gaussian(0.6, -0.4)",
+    "stax.Gaussian(-2.0, -1.0)",
+    "stax.Exp(0.7, -0.4)",
+    "stax.Gabor()",
+    "stax.Elementwise(jax.scipy.special.erf, lambda k, q1, q2: "
+    "2 / jnp.pi * jnp.arcsin(2 * k / jnp.sqrt((1 + 2 * q1) * (1 + 2 * q2))))",
+]
+OTHERS = [
+    f"{D}, stax.Exp()",
+    f"{D}, stax.LayerNorm(), stax.Exp(), {D}",
+    # which lnkernel has behind a LayerNorm alone, as another function
+    f"{D}, stax.LayerNorm(), stax.ExpNormalized(), {D}",
+    f"{D}, stax.LayerNorm(), stax.ExpNormalized(0.6, 0.5), {D}",
+]
+POINTS = [
+    text
+    for act in ACTIVATIONS
+    for text in (f"{D}, {act}", f"{D}, stax.LayerNorm(), {act}, {D}, {act}, {D}")
+] + OTHERS
 
 
 def main(path: str) -> None:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(4)
     given = {"words": rng.normal(size=(3, 5, 2)), "images": rng.normal(size=(3, 4, 3, 2))}
+    given["points"] = rng.normal(size=(4, 3))
     found = {}
-    for kind, texts in (("words", WORDS), ("images", IMAGES)):
+    for kind, texts in (("words", WORDS), ("images", IMAGES), ("points", POINTS)):
         for text in texts:
-            kernel_fn = eval(f"stax.serial({text})", {"stax": stax, "jnp": jnp})[2]
+            kernel_fn = eval(f"stax.serial({text})", {"stax": stax, "jnp": jnp, "jax": jax})[2]
             both = kernel_fn(given[kind], None, ("nngp", "ntk"))
             found[f"{kind}: {text}"] = np.stack([np.asarray(both.nngp), np.asarray(both.ntk)])
     about = f"neural-tangents {neural_tangents.__version__}, jax {jax.__version__}"

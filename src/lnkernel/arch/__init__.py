@@ -1,6 +1,7 @@
 """What a network is: plain, frozen data that knows nothing of kernels."""
 
 from lnkernel.arch.activate import Activate
+from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
@@ -70,8 +71,10 @@ __all__ = [
     "RMSNorm",
     "RectifiedPower",
     "Relu",
+    "Scale",
     "Selu",
     "Serial",
+    "Shift",
     "Sigmoid",
     "Sign",
     "Silu",

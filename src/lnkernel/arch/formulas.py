@@ -6,6 +6,7 @@ import math
 from functools import singledispatch
 from itertools import permutations
 
+from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
@@ -69,6 +70,30 @@ def _(layer: Dense, before: State, number: int) -> Step:
     return Step(
         K=add(times(weight, before.K), number_text(bias) if bias else None),
         theta=add(f"K_{{{number}}}", times(weight, brackets(inner)) if inner else None),
+    )
+
+
+@recursion.register
+def _(layer: Scale, before: State, number: int) -> Step:
+    factor = float(layer.factor)
+    return Step(
+        times(factor * factor, before.K),
+        times(factor * factor, before.theta) if before.theta else "0",
+        times(factor, before.named("m")) if before.means else None,
+        before.scales,
+        before.gaussian,
+    )
+
+
+@recursion.register
+def _(layer: Shift, before: State, number: int) -> Step:
+    c = float(layer.offset)
+    both = times(c, brackets(add(*before.means))) if before.means and c else None
+    return Step(
+        add(before.K, both, number_text(c * c) if c else None),
+        before.with_scales() or "0",
+        add(before.named("m") if before.means else None, number_text(c)),
+        gaussian=False,
     )
 
 

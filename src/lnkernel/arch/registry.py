@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
 from lnkernel.arch.convolution import Conv
@@ -75,7 +76,7 @@ def register(builder: Builder) -> Builder:
 
 
 for _builder in (
-    *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity),
+    *(Dense, Relu, LeakyRelu, Abs, Homogeneous, RectifiedPower, Identity, Scale, Shift),
     *(Gelu, Silu, Tanh, Erf, Sigmoid, Softplus, Sin, Cos, Gaussian),
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(

@@ -38,6 +38,8 @@ The raw images have $L = 0$, $Q = \infty$ and $\Theta = 0$. Every layer turns su
   less with zeros around the image. By $|K_{pp'}| \le \sqrt{q_p q_{p'}}$, and Θ likewise, Q and S stay; W does, and
   $T' = W$. By $q' \ge m'^2 = (\sum\zeta_p m_p)^2 \ge l\,(\sum\zeta_p\sqrt{q_p})^2$ there are $l' = l$, $L' = lL$. Sums
   over $n$ places are $n^2$ times as large. Attention has two Dense layers behind that, of values and outputs.
+* **Scale** multiplies L, Q and S by the square of its factor; a negative one turns the signs of the means, so that
+  $l = 0$.
 * **Flatten** takes means of $q_p$ and of $\Theta_p$, which keeps all.
 * **PositionalEmbedding** adds the same covariance $R$ to K and to Θ.
 * **Sums of branches** $q = \sum_i q_i + \sum_{i \ne j} m_i m_j$ and $\Theta = \sum_i\Theta_i$. Where at most one branch
@@ -75,6 +77,7 @@ from lnkernel.arch import (
     PositionalEmbedding,
     PositivelyHomogeneous,
     RMSNorm,
+    Scale,
     Serial,
     Silu,
     SumPool,
@@ -185,6 +188,18 @@ def _(layer: Serial, before: Limits, here: str) -> Limits:
 @through.register(Flatten)
 def _(layer: Identity | Flatten, before: Limits, here: str) -> Limits:
     return before
+
+
+@through.register
+def _(layer: Scale, before: Limits, here: str) -> Limits:
+    square = layer.factor**2
+    return dataclasses.replace(
+        before,
+        L=square * before.L,
+        Q=square * before.Q,
+        S=square * before.S,
+        low=before.low if layer.factor > 0 else 0.0,
+    )
 
 
 # ---------------------------------------------------------------- weights

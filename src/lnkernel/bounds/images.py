@@ -46,6 +46,7 @@ from lnkernel.arch import (
     Node,
     PositivelyHomogeneous,
     RMSNorm,
+    Scale,
     Serial,
 )
 from lnkernel.arch.facts import is_monotone
@@ -164,7 +165,8 @@ def _(layer: Flatten, before: Counterpart, here: str) -> Counterpart:
 
 @behind.register(Dense)
 @behind.register(Identity)
-def _(layer: Dense | Identity, before: Counterpart, here: str) -> Counterpart:
+@behind.register(Scale)
+def _(layer: Dense | Identity | Scale, before: Counterpart, here: str) -> Counterpart:
     return before.then(layer)
 
 

@@ -11,6 +11,7 @@ over the layers, with $q' = E v^2$ of the fixed input, which is known:
   `bounded_activations`.
 * Every later one: $|\Theta'| \le |\Theta|\,S$, where $|\Theta|$ is bounded already.
 * A Dense: $|K'| \le w|K| + b$, $|\Theta'| \le |K'| + w|\Theta|$, and every squared length behind it is at least b.
+* A `Scale` multiplies all of them, and $c_0$, by one number; $c_1$ stays.
 * A normalisation divides both by $\sqrt{(q + \epsilon)(q' + \epsilon)}$, where q is at least a number that is known. ∎
 """
 
@@ -23,7 +24,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from lnkernel.arch import Dense, Identity, LayerNorm, Node, RMSNorm, Serial
+from lnkernel.arch import Dense, Identity, LayerNorm, Node, RMSNorm, Scale, Serial
 from lnkernel.arch.flow import inside
 from lnkernel.arch.traits import traits
 from lnkernel.bounds.bounded_activations import Bounded, numbers_of
@@ -76,6 +77,20 @@ def _(layer: Serial, state: Reach, here: str) -> Reach:
 @_behind.register
 def _(layer: Identity, state: Reach, here: str) -> Reach:
     return state
+
+
+@_behind.register
+def _(layer: Scale, state: Reach, here: str) -> Reach:
+    square = layer.factor * layer.factor
+    return dataclasses.replace(
+        state,
+        own=square * state.own,
+        rest=square * state.rest,
+        least=square * state.least,
+        kernel=None if state.kernel is None else square * state.kernel,
+        tangent=None if state.tangent is None else square * state.tangent,
+        offset=square * state.offset,
+    )
 
 
 @_behind.register

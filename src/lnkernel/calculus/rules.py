@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from functools import singledispatch
 
+from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.compose import Parallel, Serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
@@ -45,6 +46,40 @@ def rule(layer: Node, state: State, num: Arithmetic) -> State:
 @rule.register
 def _(layer: Identity, state: State, num: Arithmetic) -> State:
     return state
+
+
+@rule.register
+def _(layer: Scale, state: State, num: Arithmetic) -> State:
+    r"""$K' = s^2 K$ and $\Theta' = s^2\Theta$; t and g stay, because they are beside the lengths."""
+    factor = layer.factor
+    total = scaled(num, state.total, factor)
+    centred = total if state.centred is state.total else scaled(num, state.centred, factor)
+    mean, o = state.mean, state.o
+    if mean is not None:
+        sign = _sign(num, factor)
+        mean = mean._replace(first=sign * mean.first, second=sign * mean.second)
+    if o is not None:
+        o = num.squared(factor) * o
+    return dataclasses.replace(state, total=total, centred=centred, mean=mean, o=o)
+
+
+@rule.register
+def _(layer: Shift, state: State, num: Arithmetic) -> State:
+    r"""$K' = K + c\,(m_1 + m_2) + c^2$; the centred part and $\Theta$ stay."""
+    unit = Length(1.0)
+    point = Covariance(unit, unit, 0.0, 1.0, 1.0, 0.0)
+    constant = State(point, point, t=0.0, mean=Mean(layer.offset, layer.offset, 0.0))
+    total, mean = _around_mean(num, state.centred, [state, constant], rest=True)
+    t = state.averaged * _share_of_lengths(num, state.total, total)
+    return State(
+        total,
+        state.centred,
+        t,
+        o=state.o,
+        mean=mean,
+        gaussian=False,
+        positions=state.positions,
+    )
 
 
 @rule.register
@@ -177,20 +212,8 @@ def summed(num: Arithmetic, ends: list[State]) -> State:
     centred, _ = orthogonal_sum(num, [end.centred for end in ends])
     mean, total = None, centred
     if any(end.mean is not None for end in ends):
-        line, sign1, sign2 = _summed_means(num, ends)
-        total, _ = orthogonal_sum(num, [centred, line])
-        mean = Mean(
-            sign1 * num.sqrt(num.divide(line.first.q, total.first.q)),
-            sign2 * num.sqrt(num.divide(line.second.q, total.second.q)),
-            line.e,
-            _rests(num, centred, total) if any(_has_rest(end) for end in ends) else None,
-        )
-    t = sum(
-        end.averaged
-        * num.sqrt(num.divide(end.total.first.q, total.first.q))
-        * num.sqrt(num.divide(end.total.second.q, total.second.q))
-        for end in ends
-    )
+        total, mean = _around_mean(num, centred, ends, rest=any(map(_has_rest, ends)))
+    t = sum(end.averaged * _share_of_lengths(num, end.total, total) for end in ends)
     offsets = [end.o for end in ends if end.o is not None]
     gaussian_state = all(end.gaussian for end in ends)
     return State(
@@ -202,6 +225,28 @@ def summed(num: Arithmetic, ends: list[State]) -> State:
         gaussian=gaussian_state,
         positions=ends[0].positions,
     )
+
+
+def _around_mean(
+    num: Arithmetic, centred: Covariance, ends: list[State], rest: bool
+) -> tuple[Covariance, Mean]:
+    """The centred part together with the sum of the means of `ends`, and that mean; with what it leaves of the lengths
+    if `rest` asks for it."""
+    line, sign1, sign2 = _summed_means(num, ends)
+    total, _ = orthogonal_sum(num, [centred, line])
+    mean = Mean(
+        sign1 * num.sqrt(num.divide(line.first.q, total.first.q)),
+        sign2 * num.sqrt(num.divide(line.second.q, total.second.q)),
+        line.e,
+        _rests(num, centred, total) if rest else None,
+    )
+    return total, mean
+
+
+def _share_of_lengths(num: Arithmetic, part: Covariance, whole: Covariance) -> Number:
+    """The product of the lengths of a part beside that of the whole."""
+    first = num.sqrt(num.divide(part.first.q, whole.first.q))
+    return first * num.sqrt(num.divide(part.second.q, whole.second.q))
 
 
 def _has_rest(state: State) -> bool:

@@ -68,6 +68,26 @@ class HomogeneousActivation(nnx.Module):
         )
 
 
+class ScaledBy(nnx.Module):
+    """Every coordinate times one number, which is not trained."""
+
+    def __init__(self, factor: Any):
+        self.factor = factor
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return self.factor * u
+
+
+class ShiftedBy(nnx.Module):
+    """Every coordinate plus one number, which is not trained."""
+
+    def __init__(self, offset: Any):
+        self.offset = offset
+
+    def __call__(self, u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return u + self.offset
+
+
 class LeakyReluActivation(nnx.Module):
     r"""$\phi(u) = \max(u, 0) + \mathrm{slope} \cdot \min(u, 0)$, with derivative zero at zero."""
 

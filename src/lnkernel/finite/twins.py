@@ -29,7 +29,9 @@ from lnkernel.arch import (
     RectifiedPower,
     Relu,
     RMSNorm,
+    Scale,
     Serial,
+    Shift,
     Sign,
     Smooth,
     Step,
@@ -108,6 +110,16 @@ def _(layer: Abs, settings: TwinSettings) -> tuple[Layer, int]:
 @twin.register
 def _(layer: Identity, settings: TwinSettings) -> tuple[Layer, int]:
     return jax.nn.identity, settings.n_in
+
+
+@twin.register
+def _(layer: Scale, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.ScaledBy(plain_number(layer.factor)), settings.n_in
+
+
+@twin.register
+def _(layer: Shift, settings: TwinSettings) -> tuple[Layer, int]:
+    return modules.ShiftedBy(plain_number(layer.offset)), settings.n_in
 
 
 @twin.register

@@ -8,15 +8,12 @@ from typing import Any
 
 from lnkernel.stax import predict
 from lnkernel.stax.combinators import FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.families import Cos, Erf, Exp, Gabor, Gaussian, Rbf, Sigmoid_like, Sin
 from lnkernel.stax.kernel import Kernel
 from lnkernel.stax.layers import (
     ABRelu,
     Abs,
-    Cos,
     Dense,
-    ElementwiseNumerical,
-    Erf,
-    Gaussian,
     Gelu,
     Hermite,
     Identity,
@@ -27,9 +24,9 @@ from lnkernel.stax.layers import (
     RectifiedMonomial,
     Relu,
     Sign,
-    Sin,
 )
 from lnkernel.stax.missing import why_missing
+from lnkernel.stax.own_function import Elementwise, ElementwiseNumerical
 from lnkernel.stax.spatial import (
     AvgPool,
     Conv,
@@ -50,11 +47,14 @@ __all__ = [
     "Conv",
     "Cos",
     "Dense",
+    "Elementwise",
     "ElementwiseNumerical",
     "Erf",
+    "Exp",
     "FanInSum",
     "FanOut",
     "Flatten",
+    "Gabor",
     "Gaussian",
     "Gelu",
     "GlobalAvgPool",
@@ -70,8 +70,10 @@ __all__ = [
     "Padding",
     "Polynomial",
     "PositionalEmbedding",
+    "Rbf",
     "RectifiedMonomial",
     "Relu",
+    "Sigmoid_like",
     "Sign",
     "Sin",
     "SumPool",

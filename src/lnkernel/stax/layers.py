@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lnkernel import arch
@@ -12,8 +11,6 @@ from lnkernel.errors import ArchitectureError
 from lnkernel.stax.triple import Layer, layer_of
 
 PARAMETERIZATIONS = ("ntk", "standard")
-OF_A_SHIFT = "Take ElementwiseNumerical with a function of your own"
-OF_A_FACTOR = "Put the factor into W_std of the Dense before or behind it, or t" + OF_A_SHIFT[1:]
 
 
 def Dense(
@@ -110,62 +107,6 @@ def Gelu(approximate: bool = False) -> Layer:
     return layer_of(arch.Gelu(approximate=approximate))
 
 
-def Erf(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
-    r"""$a\,\mathrm{erf}(bu) + c$, here for $a = b = 1$ and $c = 0$: `lnkernel.Erf`.
-
-    >>> from lnkernel import stax
-    >>> stax.Erf().arch
-    Erf()
-    """
-    _only("Erf", {"a": (a, 1.0), "b": (b, 1.0), "c": (c, 0.0)})
-    return layer_of(arch.Erf())
-
-
-def Sin(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
-    r"""$a \sin(bu + c)$, here for $a = 1$: `lnkernel.Sin`.
-
-    >>> from lnkernel import stax
-    >>> stax.Sin(b=2.0).arch
-    Sin(omega=2.0, phase=0.0)
-    """
-    _only("Sin", {"a": (a, 1.0)})
-    return layer_of(arch.Sin(omega=b, phase=c))
-
-
-def Cos(a: float = 1.0, b: float = 1.0, c: float = 0.0) -> Layer:
-    r"""$a \cos(bu + c)$, here for $a = 1$: `lnkernel.Cos`, and with $c$ `lnkernel.Sin`.
-
-    >>> from lnkernel import stax
-    >>> stax.Cos(b=2.0).arch, stax.Cos(c=0.5).arch  # cos(u + c) = sin(u + c + π/2)
-    (Cos(omega=2.0), Sin(omega=1.0, phase=2.0707963267948966))
-    """
-    _only("Cos", {"a": (a, 1.0)})
-    return layer_of(arch.Cos(omega=b) if c == 0 else arch.Sin(omega=b, phase=c + math.pi / 2))
-
-
-def Gaussian(a: float = 1.0, b: float = -1.0) -> Layer:
-    r"""$a\,e^{bu^2}$, here for $a = 1$ and $b = -1$: `lnkernel.Gaussian`.
-
-    >>> from lnkernel import stax
-    >>> stax.Gaussian().arch
-    Gaussian()
-    """
-    _only("Gaussian", {"a": (a, 1.0), "b": (b, -1.0)})
-    return layer_of(arch.Gaussian())
-
-
-def _only(name: str, given: dict[str, tuple[float, float]]) -> None:
-    """Refuse what has another value than the one that is here."""
-    for argument, (value, here) in given.items():
-        if value != here:
-            raise ArchitectureError(
-                f"stax.{name}",
-                "",
-                f"{argument}={value!r} is not here, only {argument}={here:g}",
-                OF_A_SHIFT if argument == "c" else OF_A_FACTOR,
-            )
-
-
 def Monomial(degree: int) -> Layer:
     r"""$u^{\mathrm{degree}}$, for a positive integer: `lnkernel.Homogeneous`.
 
@@ -212,22 +153,6 @@ def Sign() -> Layer:
     Sign()
     """
     return layer_of(arch.Sign())
-
-
-def ElementwiseNumerical(
-    fn: Callable[[Any], Any], deg: int = 25, df: Any = None, do_stabilize: bool = False
-) -> Layer:
-    r"""$\mathrm{fn}(u)$ for a function of your own: `lnkernel.Activate`.
-
-    `deg` is the number of nodes of its quadrature; here as many are taken as the last digit needs.
-    `do_stabilize`: see `Relu`. For a function with kinks take `lnkernel.Activate`, which lets you name them.
-
-    >>> import jax.numpy as jnp
-    >>> from lnkernel import stax
-    >>> stax.ElementwiseNumerical(jnp.tanh, deg=25).arch.kinks
-    ()
-    """
-    return layer_of(arch.Activate(fn, df))
 
 
 def Identity() -> Layer:

@@ -8,14 +8,14 @@ from lnkernel.errors import MissingLayerError
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
 GRAPHS = "it is about graphs, masks or parts of arrays, which are not in this library"
 IMAGES = "its kernel on images is not in this library"
-OTHERS = (
-    "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
-    "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
+FORMULA = (
+    "it is a formula for kernels, √(q₁q₂) exp(gamma (cos + shift)), of no function of one number, so that neither a "
+    "finite network of it nor its mean features exist"
 )
 OWN_LAYERS = "it serves to write layers of one's own, which is done otherwise here"
-ACTIVATIONS = (
-    "Take ElementwiseNumerical, for any function, or another layer of lnkernel; or u"
-    + ELSEWHERE[1:]
+AT_UNIT_LENGTH = (
+    "Behind a LayerNorm take Exp(a=math.exp(gamma * (shift - 1) / 2), b=gamma**0.5), which has the same kernels "
+    "there"
 )
 ADDING = "docs/adding-a-layer.md shows how"
 BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
@@ -27,9 +27,7 @@ MISSING = {
         *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
     (IMAGES, ELSEWHERE): ("ConvLocal", "ConvTranspose", "ImageResize"),
-    (OTHERS, ACTIVATIONS): (
-        *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
-    ),
+    (FORMULA, AT_UNIT_LENGTH): ("ExpNormalized",),
     ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
     (
         "the random masks of its training mode are not in this library",
@@ -92,13 +90,17 @@ ONLY_IN_STAX = {
     "ABRelu": "Homogeneous(degree, a, b)",
     "AttentionMechanism": "Attention(channels, heads, weights, scaling)",
     "ElementwiseNumerical": "Activate(function)",
+    "Exp": "Activate(function)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
+    "Gabor": "Activate(function)",
     "GlobalSelfAttention": "Attention(...)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
     "Padding": "Conv(channels, filter, padding='SAME')",
+    "Rbf": "Sin(omega, phase)",
     "RectifiedMonomial": "RectifiedPower(degree)",
+    "Sigmoid_like": "Sigmoid()",
     "predict": "posterior(arch, X, y)",
     "repeat": "serial(*n * [layer])",
 }

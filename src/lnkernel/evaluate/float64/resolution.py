@@ -180,6 +180,7 @@ def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> Non
             type(layer).__name__,
             "",
             f"at inputs of standard deviation {length:.3g} it grows faster than their Gaussian density falls, so "
-            "that E phi(u)^2 is infinite, or lies where no Gaussian comes",
+            f"that E phi(u)^2 is infinite, or too much of it lies beyond {REACH:g} standard deviations, where nothing "
+            "is integrated",
             "Lower W_std of the Dense before it, put a LayerNorm there, or take a function that grows more slowly",
         )

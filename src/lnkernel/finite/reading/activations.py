@@ -19,7 +19,9 @@ from lnkernel.arch import (
     Polynomial,
     RectifiedPower,
     Relu,
+    Scale,
     Selu,
+    Shift,
     Sigmoid,
     Sign,
     Silu,
@@ -33,6 +35,8 @@ from lnkernel.finite.modules import (
     HomogeneousActivation,
     LeakyReluActivation,
     PolynomialActivation,
+    ScaledBy,
+    ShiftedBy,
     SmoothActivation,
     StepActivation,
 )
@@ -94,6 +98,16 @@ def _(part: SmoothActivation, reading: Reading) -> Found:
 @read_module.register
 def _(part: HermiteActivation, reading: Reading) -> Found:
     return part.layer, reading.width
+
+
+@read_module.register
+def _(part: ScaledBy, reading: Reading) -> Found:
+    return Scale(part.factor), reading.width
+
+
+@read_module.register
+def _(part: ShiftedBy, reading: Reading) -> Found:
+    return Shift(part.offset), reading.width
 
 
 @read_module.register
