@@ -70,7 +70,7 @@ def _(layer: Shift, state: State, num: Arithmetic) -> State:
     point = Covariance(unit, unit, 0.0, 1.0, 1.0, 0.0)
     constant = State(point, point, t=0.0, mean=Mean(layer.offset, layer.offset, 0.0))
     total, mean = _around_mean(num, state.centred, [state, constant], rest=True)
-    t = state.averaged * _share_of_lengths(num, state.total, total)
+    t = _beside_lengths(num, state.averaged, state.total, total)
     return State(
         total,
         state.centred,
@@ -213,7 +213,7 @@ def summed(num: Arithmetic, ends: list[State]) -> State:
     mean, total = None, centred
     if any(end.mean is not None for end in ends):
         total, mean = _around_mean(num, centred, ends, rest=any(map(_has_rest, ends)))
-    t = sum(end.averaged * _share_of_lengths(num, end.total, total) for end in ends)
+    t = sum(_beside_lengths(num, end.averaged, end.total, total) for end in ends)
     offsets = [end.o for end in ends if end.o is not None]
     gaussian_state = all(end.gaussian for end in ends)
     return State(
@@ -243,10 +243,10 @@ def _around_mean(
     return total, mean
 
 
-def _share_of_lengths(num: Arithmetic, part: Covariance, whole: Covariance) -> Number:
-    """The product of the lengths of a part beside that of the whole."""
-    first = num.sqrt(num.divide(part.first.q, whole.first.q))
-    return first * num.sqrt(num.divide(part.second.q, whole.second.q))
+def _beside_lengths(num: Arithmetic, t: Number, part: Covariance, whole: Covariance) -> Number:
+    """t beside the lengths of a part, as it is beside those of the whole."""
+    t = t * num.sqrt(num.divide(part.first.q, whole.first.q))
+    return t * num.sqrt(num.divide(part.second.q, whole.second.q))
 
 
 def _has_rest(state: State) -> bool:

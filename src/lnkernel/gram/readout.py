@@ -1,4 +1,4 @@
-r"""A readout: dense layers without an activation. They take K and Θ as they are, whatever the lengths of the inputs."""
+"""A readout: dense layers without an activation. They take K and Θ as they are, whatever the lengths of the inputs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from functools import singledispatch
 
 import numpy as np
 
-from lnkernel.arch import Dense, Identity, Node, Serial
+from lnkernel.arch import Dense, Identity, Node, Scale, Serial
 from lnkernel.calculus.state import Kernels
 
 
 @singledispatch
 def is_readout(layer: Node) -> bool:
-    """Whether it consists of dense layers alone."""
+    """Whether it consists of dense layers, and fixed factors, alone."""
     return False
 
 
 @is_readout.register(Dense)
 @is_readout.register(Identity)
+@is_readout.register(Scale)
 def _(layer: Node) -> bool:
     return True
 
@@ -37,4 +38,7 @@ def read_out(layer: Node, kernels: Kernels) -> Kernels:
         square = np.square(layer.W_std)
         K = square * kernels.nngp + np.square(layer.b_std)
         return Kernels(K, K + square * kernels.ntk)
+    if isinstance(layer, Scale):
+        square = np.square(layer.factor)
+        return Kernels(square * kernels.nngp, square * kernels.ntk)
     return kernels
