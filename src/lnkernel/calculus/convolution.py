@@ -25,7 +25,6 @@ from lnkernel.calculus.positions import (
     SECOND,
     Positions,
     demand_positions,
-    kept,
     spread,
     whole,
     window_places,
@@ -93,10 +92,10 @@ def _angle(
     if at.paired or not known_zero(cov.e):
         tilt = _tilt(num, cov, first, second, at, slides, size)
         e = None if cov.e is None else num.length_difference(first.q, second.q)
-    w = kept(num, mean(cov.w) + tilt)
+    w = mean(cov.w) + tilt
     if cov.never_obtuse:
         return Covariance(first, second, w, 1 - w, 1 - 2 * w, e, True)
-    z = kept(num, mean(cov.z) + tilt)
+    z = mean(cov.z) + tilt
     c = num.where(w < 0.25, 1 - 2 * w, z - w)
     return Covariance(first, second, w, z, c, e)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TypeVar
 
 from lnkernel.calculus.arithmetic import Arithmetic, Cosines, Number, Truth
@@ -84,6 +85,13 @@ class Covariance:
 
     def with_lengths(self, first: Length, second: Length, e: Number) -> Covariance:
         return dataclasses.replace(self, first=first, second=second, e=e)
+
+
+@singledispatch
+def with_kept_angle(num: Arithmetic, cov: Covariance) -> Covariance:
+    """The same pair, whose angle took many steps and is read by several others: a number system whose compiler would
+    repeat the steps for each of them may prevent that."""
+    return cov
 
 
 def scaled(num: Arithmetic, cov: Covariance, factor: Number) -> Covariance:

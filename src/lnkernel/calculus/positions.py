@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, Protocol
 
 from lnkernel.arch.node import Node
@@ -108,13 +107,6 @@ def window_sum(num: Arithmetic, x: Number, groups: Groups, slides: list[Slide]) 
 def window_places(num: Arithmetic, x: Number, groups: Groups, slides: list[Slide]) -> Any:
     """x at each place of a window, one after another, for each of its steps."""
     raise NotImplementedError
-
-
-@singledispatch
-def kept(num: Arithmetic, x: Number) -> Number:
-    """x, which took many steps and is read by several others: a number system whose compiler would repeat the steps for
-    each of them may prevent that."""
-    return x
 
 
 @special

@@ -24,6 +24,7 @@ from lnkernel.calculus.covariance import (
     orthogonal_sum,
     scaled,
     with_bias,
+    with_kept_angle,
 )
 from lnkernel.calculus.dual import derivative_factors, dual, without_mean
 from lnkernel.calculus.spherical import spherical
@@ -98,6 +99,7 @@ def _(layer: Dense, state: State, num: Arithmetic) -> State:
 def affine(state: State, num: Arithmetic, W_std: Number, b_std: Number) -> State:
     """Behind weights and biases of these standard deviations."""
     cov, share = with_bias(num, scaled(num, state.total, W_std), b_std)
+    cov = with_kept_angle(num, cov)
     o = None if state.o is None else W_std * W_std * state.o
     before = state.averaged
     t = cov.c if known_zero(before) else cov.c + share * before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from functools import reduce
 from itertools import product
@@ -14,9 +15,9 @@ import numpy as np
 from jax import lax
 
 from lnkernel.arch.window import Slide
+from lnkernel.calculus.covariance import Covariance, with_kept_angle
 from lnkernel.calculus.positions import (
     Groups,
-    kept,
     of_one_side,
     spread,
     window_places,
@@ -68,9 +69,17 @@ def _(num: Float64, x: Any, groups: Groups, slides: list[Slide]) -> Iterator[Any
         )
 
 
-@kept.register
-def _(num: PlainLengths, x: Any) -> Any:
-    return computed_once(x)
+@with_kept_angle.register
+def _(num: PlainLengths, cov: Covariance) -> Covariance:
+    """By a root or a division, which XLA does not repeat. An activation takes the root of a small angle anyway."""
+    if not isinstance(cov.w, jax.Array):
+        return cov
+    if cov.never_obtuse:
+        root = jnp.sqrt(cov.w)
+        w = root * root
+        return dataclasses.replace(cov, w=w, z=1 - w, c=1 - 2 * w)
+    w, z = computed_once(cov.w), computed_once(cov.z)
+    return dataclasses.replace(cov, w=w, z=z, c=jnp.where(w < 0.25, 1 - 2 * w, z - w))
 
 
 @of_one_side.register
