@@ -1,9 +1,8 @@
 """Speed and memory of kernels of images, beside neural-tangents in the same run.
 
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
-0.6.5 at least three times the processor time where all positions are pooled, three and a half times with a LayerNorm
-over the channels behind every convolution; where nothing is pooled four times, and five times with the LayerNorm. A
-pooled pair of 16 takes at most a third of the memory.
+0.6.5 at least five times the processor time, where all positions are pooled and where none are, without a norm and with a
+LayerNorm over the channels behind every convolution. A pooled pair of 16 takes at most a tenth of the memory.
 
     python -m benchmarks.images [--publish] [--json out/images.json]
 
@@ -33,7 +32,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "images.md"
 MARKS = "<!-- table of `make images` -->", "<!-- end of table -->"
 PIXELS, SMALL = 32, 6
 SIDE = 4  # images on each side of the matrix whose memory is measured
-MOST_MEMORY = 1 / 3  # of the peer's
+MOST_MEMORY = 1 / 10  # of the peer's
 MANY = 12  # so many small images are computed by programs, as the peer computes fewer: the compiler is in memory then
 
 
@@ -56,9 +55,9 @@ class Case:
 
 
 CASES = (
-    Case("pooled", norm=False, pool=True, images=4, at_least=3.0),
-    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=3.5),
-    Case("not pooled", norm=False, pool=False, images=128, at_least=4.0),
+    Case("pooled", norm=False, pool=True, images=4, at_least=5.0),
+    Case("pooled, LayerNorm", norm=True, pool=True, images=4, at_least=5.0),
+    Case("not pooled", norm=False, pool=False, images=128, at_least=5.0),
     Case("not pooled, LayerNorm", norm=True, pool=False, images=128, at_least=5.0),
 )
 
@@ -202,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
             f"memory of a pair, {one.case.name}: {one.ours / 1e6:.1f} MB, "
             f"of neural-tangents {one.peer / 1e6:.1f} MB"
         )
-        checks[f"{one.case.name}: a third of the memory"] = one.ok
+        checks[f"{one.case.name}: a tenth of the memory"] = one.ok
     if options.publish:
         publish(table(results, memory))
     report = {
