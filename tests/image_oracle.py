@@ -96,7 +96,7 @@ def dense(layer: Any, pair: Pair) -> Pair:
     return made
 
 
-def conv(layer: lnk.Conv, pair: Pair) -> Pair:
+def conv(layer: Any, pair: Pair) -> Pair:
     shape, read = taps(pair.shape, layer.filter, layer.strides, layer.padding)
 
     def patches(block: Block) -> Block:
@@ -109,6 +109,16 @@ def conv(layer: lnk.Conv, pair: Pair) -> Pair:
         return made
 
     return dense(layer, everywhere(pair, patches, patches(pair.T), shape))
+
+
+def conv_local(layer: lnk.ConvLocal, pair: Pair) -> Pair:
+    """Different positions have weights and biases of their own, and nothing in common."""
+    made = conv(layer, pair)
+
+    def alone(block: Block) -> Block:
+        return {(p, q): v if p == q else mp.mpf(0) for (p, q), v in block.items()}
+
+    return everywhere(made, alone, alone(made.T), made.shape)
 
 
 def flatten(layer: lnk.Flatten, pair: Pair) -> Pair:
@@ -289,6 +299,7 @@ def random_scores(pair: Pair, R: Block, s2: Any, b2: Any) -> Pair:
 STEPS: dict[type, Callable[[Any, Pair], Pair]] = {
     lnk.Dense: dense,
     lnk.Conv: conv,
+    lnk.ConvLocal: conv_local,
     lnk.Flatten: flatten,
     lnk.AvgPool: pool,
     lnk.SumPool: pool,

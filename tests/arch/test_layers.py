@@ -58,6 +58,7 @@ LAYERS: list[tuple[lnk.Node, list[float]]] = [
     (lnk.LayerNorm(axes="all"), [0.0]),
     (lnk.Conv(8, (3, 3)), [1.0, 0.0]),
     (lnk.Conv(8, 3, 2, "valid", W_std=1.5, b_std=0.25), [1.5, 0.25]),
+    (lnk.ConvLocal(8, (3, 3)), [1.0, 0.0]),
     (lnk.AvgPool((2, 2)), []),
     (lnk.AvgPool(2, 1, "SAME"), []),
     (lnk.SumPool((2, 2)), []),

@@ -17,6 +17,7 @@ from lnkernel import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
     Dense,
     Flatten,
     GlobalAvgPool,
@@ -31,7 +32,7 @@ from lnkernel import (
 )
 
 C, OUT = partial(Conv, 8, W_std=1.25, b_std=0.5), Dense(1, 0.75, 0.25)
-D = Dense(8, 1.25, 0.5)
+LOCAL, D = partial(ConvLocal, 8, W_std=1.25, b_std=0.5), Dense(8, 1.25, 0.5)
 EMBEDDING = PositionalEmbedding(0.5, decay=2.0)
 NETWORKS: dict[str, tuple[lnk.Node, tuple[int, ...]]] = {
     "flattened": (
@@ -41,6 +42,13 @@ NETWORKS: dict[str, tuple[lnk.Node, tuple[int, ...]]] = {
     "strides": (
         serial(C((3, 2), 2), Relu(), C((2, 2), padding="CIRCULAR"), Flatten(), OUT),
         (5, 4),
+    ),
+    "local": (
+        serial(
+            *(LOCAL(3), LayerNorm(scale=True), Relu(), C(2), Relu(), LOCAL(2, 2, "CIRCULAR")),
+            *(Relu(), GlobalAvgPool(), OUT),
+        ),
+        (5,),
     ),
     "volumes": (serial(C((2, 1, 2)), Relu(), Flatten(), OUT), (2, 2, 3)),
     "norms": (
@@ -178,7 +186,7 @@ def operators(
     layer: str, says: str, shape: tuple[int, ...], weights: list[np.ndarray]
 ) -> dict[str, Any]:
     """What the letters of a line stand for, and the shape of the positions behind it."""
-    if layer in ("Conv", "AvgPool", "SumPool", "GlobalAvgPool", "GlobalSumPool"):
+    if layer in ("Conv", "ConvLocal", "AvgPool", "SumPool", "GlobalAvgPool", "GlobalSumPool"):
         places, after = selections(says, shape)
         total = sum(places)
 
@@ -191,7 +199,10 @@ def operators(
         def filters(block: Block) -> Block:
             return sum(one @ block @ one.T for one in places) / len(places)
 
-        return {"A": filters, "P": means, "S": pool, "shape": after}
+        def equal(block: Block) -> Block:
+            return np.diag(np.diag(block))
+
+        return {"A": filters, "D": equal, "P": means, "S": pool, "shape": after}
     if layer == "Flatten":
         return {"T": lambda block: np.full((1, 1), np.trace(block) / len(block)), "shape": (1,)}
     if layer == "Attention" and weights:
@@ -303,6 +314,7 @@ def test_lines_give_the_kernels(name: str) -> None:
         ("flattened", "SAME", "CIRCULAR"),
         ("flattened", r"\text{VALID}", r"\text{SAME}"),
         ("strides", r"2 \times 2,\; \text{SAME}", r"2 \times 1,\; \text{SAME}"),
+        ("local", r"\mathcal{D}_{6}(1.5625", r"(1.5625"),
         ("pooled inside", r"\mathcal{S}", r"\mathcal{P}"),
         ("pooled", r"\mathcal{P}_{4}(\Theta_{3})", r"\mathcal{P}_{4}(K_{3})"),
         ("norm of all, means", r"- \overline{m_{2}}\,m_{2}'", r"+ \overline{m_{2}}\,m_{2}'"),

@@ -49,6 +49,23 @@ def test_no_image_is_above(padding: str, first: bool, end: lnk.Node) -> None:
         assert C.profile([1e6])[0] == pytest.approx(found[14], rel=1e-14)
 
 
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+def test_weights_of_each_position_s_own(end: lnk.Node) -> None:
+    """One colour attains C where nothing is pooled; pooled features of different positions are less alike."""
+    own, shared = (
+        kind(8, (3, 3), padding="CIRCULAR", W_std=2**0.5, b_std=0.1)
+        for kind in (lnk.ConvLocal, lnk.Conv)
+    )
+    arch = lnk.serial(own, LN, R, shared, R, end, DENSE)
+    C, pooled = lnk.sup_diagonal(arch), end == lnk.GlobalAvgPool()
+    assert C.value == lnk.sup_diagonal(lnk.serial(shared, LN, R, shared, R, end, DENSE)).value
+    assert C.is_upper_bound == pooled and (not pooled or "each position's own" in str(C))
+    found = lnk.ntk(arch).diagonal(pictures())
+    assert found.max() <= C.value * (1 + 1e-14)
+    one = lnk.ntk(arch).diagonal(C.attaining_input((4, 4, 2))[None])[0]
+    assert (one < 0.9 * C.value) if pooled else one == pytest.approx(C.value, rel=1e-10)
+
+
 def test_without_a_norm_it_is_infinite() -> None:
     arch = lnk.serial(lnk.Conv(8, (3, 3)), R, lnk.Flatten(), DENSE)
     C = lnk.sup_diagonal(arch)

@@ -20,7 +20,17 @@ def conv(**options: object) -> lnk.Conv:
     return lnk.Conv(8, (3, 2), **{"W_std": 1.4, "b_std": 0.2, **options})
 
 
+def local(**options: object) -> lnk.ConvLocal:
+    return lnk.ConvLocal(8, (3, 2), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
 NETWORKS = {
+    "local": lnk.serial(
+        local(padding="CIRCULAR"), R, local(padding="VALID"), R, lnk.GlobalAvgPool(), DENSE
+    ),
+    "local, flat": lnk.serial(
+        conv(), R, local(strides=2, b_std=0.0), lnk.LayerNorm(), R, lnk.Flatten(), DENSE
+    ),
     "flat": lnk.serial(conv(strides=2), R, conv(), R, lnk.Flatten(), DENSE),
     "LN": lnk.serial(
         conv(padding="CIRCULAR"), lnk.LayerNorm(scale=True, bias=True), R, lnk.Flatten(), DENSE

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import cases
 import image_oracle
 import jax
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
+from lnkernel.calculus import local_convolution
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.gram import compiled, frames, images
 from lnkernel.gram.network import needs_of
@@ -22,6 +26,10 @@ DENSE = lnk.Dense(1, W_std=1.1, b_std=0.3)
 
 def conv(*filter: int, **options: object) -> lnk.Conv:
     return lnk.Conv(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
+def local(*filter: int, **options: object) -> lnk.ConvLocal:
+    return lnk.ConvLocal(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
 
 
 R, LN, ALL = lnk.Relu(), lnk.LayerNorm(), lnk.LayerNorm(axes="all")
@@ -49,12 +57,18 @@ FLAT = {
         lnk.Flatten(),
         DENSE,
     ),
+    "local": (conv(), R, local(2, 1, padding="VALID", b_std=0.0), LN, R, lnk.Flatten(), DENSE),
     "flat at once": (lnk.Flatten(), lnk.Dense(8, b_std=0.1), R, DENSE),
 }
 POOLED = {
     "GAP": (conv(), R, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP, LN all": (conv(), R, ALL, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP as a sum": (conv(), R, conv(), R, lnk.GlobalSumPool(), DENSE),
+    "GAP, local": (conv(), R, local(), R, conv(2, 2), R, lnk.GlobalAvgPool(), DENSE),
+    "local, average": (
+        *(local(strides=2, padding="CIRCULAR"), LN, R, lnk.AvgPool((2, 1), 1)),
+        *(local(1, 2, b_std=0.0), R, lnk.Flatten(), DENSE),
+    ),
     "average": (conv(), R, lnk.AvgPool((2, 1)), conv(), R, lnk.Flatten(), DENSE),
     "sum, LN": (conv(), R, lnk.SumPool((2, 2), 1, "SAME"), LN, conv(), R, lnk.Flatten(), DENSE),
 }
@@ -147,7 +161,7 @@ BY_OFFSETS = {
 }
 EVERY = FLAT | POOLED | STAGED | BY_OFFSETS
 DEAR = {"average", "LN all behind", "sum, LN", "GAP, LN all", "no bias", "LN behind"}
-DEAR |= {"odd", "pooled branches"}
+DEAR |= {"odd", "pooled branches", "local"}
 
 
 @pytest.mark.parametrize("name", cases.some_slow([*EVERY], DEAR))
@@ -190,6 +204,7 @@ def test_pooling_by_offsets(name: str) -> None:
         (conv(), R, lnk.GlobalAvgPool(), LN),
         (conv(2, 2), R, conv(2, 2, padding="CIRCULAR"), R, lnk.GlobalAvgPool()),
         (conv(), lnk.Gelu(), lnk.GlobalAvgPool()),
+        (conv(), R, local(), R, lnk.GlobalAvgPool()),
     ],
 )
 def test_what_mixes_offsets(layers: tuple[lnk.Node, ...]) -> None:
@@ -216,6 +231,28 @@ def test_sequences_and_volumes() -> None:
     ]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-14)
     np.testing.assert_allclose(found[0], found[2], rtol=1e-14)
+
+
+def test_without_pooling_nobody_knows_whether_weights_are_shared() -> None:
+    """Kernels of equal positions are the same numbers; a pooling tells the two apart."""
+    for end in (lnk.Flatten(), lnk.GlobalAvgPool()):
+        made = [lnk.kernels(lnk.serial(first, R, end, DENSE))(X) for first in (conv(), local())]
+        alike = [(one == two).all() for one, two in zip(*made, strict=True)]
+        assert all(alike) if end == lnk.Flatten() else not any(alike)
+
+
+def test_a_shared_bias_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle tells biases of each position's own from one for all."""
+    arch = lnk.serial(*POOLED["GAP, local"])
+    right = local_convolution.independent
+
+    def wrong(num: Any, state: Any) -> Any:
+        made = right(num, state)
+        c = made.total.c + 1e-6 * (made.total.c == 0)
+        return dataclasses.replace(made, total=dataclasses.replace(made.total, c=c, w=(1 - c) / 2))
+
+    monkeypatch.setattr(local_convolution, "independent", wrong)
+    assert error(arch, X[0], X[1]) > 1e-9
 
 
 def test_dense_networks_on_flat_images() -> None:

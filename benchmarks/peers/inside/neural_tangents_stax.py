@@ -19,6 +19,8 @@ import jax.numpy as jnp  # noqa: E402  # x64 is set before
 import neural_tangents  # noqa: E402  # x64 is set before
 from neural_tangents import stax  # noqa: E402  # x64 is set before
 
+LOCAL = "stax.ConvLocal(8, (2, 3), (2, 1), 'SAME', 1.4, 0.2)"
+SQUARE = "stax.ConvLocal(8, (2, 2), (1, 1), 'SAME', 1.4, 0.2)"
 D, END = "stax.Dense(8, 1.3, 0.2)", "stax.GlobalAvgPool(), stax.Dense(1, 1.2)"
 LOOK = "stax.GlobalSelfAttention(8, 4, 4, 2, "
 NEAR = "pos_emb_decay_fn=lambda d: jnp.exp(-d / 3), pos_emb_p_norm=1, W_pos_emb_std=0.7"
@@ -39,6 +41,10 @@ WORDS = [
     f"{NEAR}), {END}",
 ]
 IMAGES = [
+    f"{LOCAL}, stax.Relu(), stax.Flatten(), stax.Dense(1, 1.2)",
+    f"{LOCAL}, stax.Relu(), stax.ConvLocal(8, (2, 2), padding='CIRCULAR'), stax.LayerNorm(), stax.Relu(), {END}",
+    # behind a Conv, where all positions are compared, it exchanges the axes of a ConvLocal's filter: a square one
+    f"stax.Conv(8, (2, 2), b_std=0.3), stax.Relu(), {SQUARE}, stax.Relu(), stax.Conv(8, (1, 2)), stax.Relu(), {END}",
     f"stax.Conv(8, (2, 3), (2, 1), 'SAME', 1.4, 0.2), stax.Relu(), {END}",
     f"stax.Conv(8, (2, 2)), stax.LayerNorm(axis=(1, 2, 3), eps=0.1), stax.Relu(), {END}",
     "stax.Conv(8, (2, 2), padding='CIRCULAR', dimension_numbers=('NHWC', 'HWIO', 'NHWC')), stax.FanOut(2), "

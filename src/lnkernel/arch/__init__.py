@@ -3,7 +3,7 @@
 from lnkernel.arch.activate import Activate
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
@@ -45,6 +45,7 @@ __all__ = [
     "AvgPool",
     "Clip",
     "Conv",
+    "ConvLocal",
     "Cos",
     "Dense",
     "Elementwise",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from lnkernel.arch.attention import Attention
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal
 from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool, GlobalSumPool, SumPool, WindowPool
 from lnkernel.arch.recursion import ALL, State, Step, add, brackets, number_text, recursion, times
@@ -54,6 +54,24 @@ def _(layer: Conv, before: State, number: int) -> Step:
     through = times(weight, operator("A", number, inner)) if inner else None
     return Step(
         add(times(weight, operator("A", number, before.K)), squared(layer.b_std)),
+        add(f"K_{{{number}}}", through),
+        says=window_text(layer.window),
+    )
+
+
+@recursion.register
+def _(layer: ConvLocal, before: State, number: int) -> Step:
+    r"""$K' = \mathcal{D}(\sigma_w^2 \mathcal{A}(K) + \sigma_b^2)$ and
+    $\Theta' = K' + \sigma_w^2 \mathcal{D}(\mathcal{A}(\Theta + g K))$, where $\mathcal{D}$ keeps $p = p'$ alone."""
+    weight, inner = float(layer.W_std) ** 2, before.with_scales()
+
+    def at_equal(terms: str) -> str:
+        return operator("D", number, terms)
+
+    mean = operator("A", number, before.K)
+    through = times(weight, at_equal(operator("A", number, inner))) if inner else None
+    return Step(
+        at_equal(add(times(weight, mean), squared(layer.b_std))),
         add(f"K_{{{number}}}", through),
         says=window_text(layer.window),
     )

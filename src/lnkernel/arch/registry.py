@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal
 from lnkernel.arch.convolutional import cnn
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
@@ -80,6 +80,7 @@ for _builder in (
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(
         Conv,
+        ConvLocal,
         AvgPool,
         SumPool,
         GlobalAvgPool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from lnkernel.arch.compose import Parallel, Serial
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Convolution
 from lnkernel.arch.node import Node
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool, GlobalSumPool, WindowPool
 
@@ -24,8 +24,8 @@ def shape_behind(layer: Node, shape: Shape) -> Shape:
 
 
 @shape_behind.register
-def _(layer: Conv, shape: Shape) -> Shape:
-    return tuple(slide.steps for slide in layer.window.over(shape, "Conv"))
+def _(layer: Convolution, shape: Shape) -> Shape:
+    return tuple(slide.steps for slide in layer.window.over(shape, type(layer).__name__))
 
 
 @shape_behind.register

@@ -15,6 +15,8 @@ The raw images have $L = 0$, $Q = \infty$ and $\Theta = 0$. Every layer turns su
   $\Theta' \le q' + Tw\langle q\rangle$ with $w\langle q\rangle/q' \le wQ/Q'$, so that $T' = 1 + T\,wQ/Q'$. Zeros around
   the image leave at least one of the $n$ places of a filter, $L' = wL/n + b$; without them $L' = wL + b$. The mean of
   matrices over shifts keeps the inequality of W for each, and $\zeta^T 11^T\zeta \ge 0$: $W' = 1 + W$. The means are 0.
+* **ConvLocal** does the same at every position, and leaves $K'_{pp'} = \Theta'_{pp'} = 0$ between different ones, so
+  that $\zeta^T\Theta'\zeta = \sum\zeta_p^2\Theta'_p \le T'\,\zeta^T K'\zeta$: $W' = T'$.
 * **Activations of degree 1** on Gaussian coordinates, also with a trainable scale before them: $u\phi' = \phi$ and
   $E\,\phi'^2 = E\,\phi^2/q$ on the diagonal, so that q and Θ are both multiplied by $a = E\,\phi(u)^2$ of a unit
   Gaussian. T stays; $l = h = (E\phi)^2/a$, with $l = 0$ if $E\phi < 0$. Because Θ is a kernel and features have a mean,
@@ -62,6 +64,7 @@ from lnkernel.arch import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
     Dense,
     Elementwise,
     Flatten,
@@ -210,6 +213,17 @@ def _(layer: Dense, before: Limits, here: str) -> Limits:
 
 @through.register
 def _(layer: Conv, before: Limits, here: str) -> Limits:
+    return patched(layer, before)
+
+
+@through.register
+def _(layer: ConvLocal, before: Limits, here: str) -> Limits:
+    made = patched(layer, before)
+    return dataclasses.replace(made, W=made.T)
+
+
+def patched(layer: Conv | ConvLocal, before: Limits) -> Limits:
+    """Behind the weights of a filter, at every position by itself."""
     kept = 1 / math.prod(layer.filter) if layer.padding == "SAME" else 1.0
     return weighed(before, layer.W_std**2, layer.b_std**2, kept)
 

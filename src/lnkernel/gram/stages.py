@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lnkernel.arch import Conv, Node, Parallel, Serial
+from lnkernel.arch import Node, Parallel, Serial
+from lnkernel.arch.convolution import Convolution
 from lnkernel.arch.traits import traits
 from lnkernel.arch.window import Slide, Window
 from lnkernel.calculus.covariance import Covariance, Length
@@ -137,7 +138,7 @@ def unpadded(layer: Node) -> tuple[Window, Node] | None:
 
 
 @unpadded.register
-def _(layer: Conv) -> tuple[Window, Node] | None:
+def _(layer: Convolution) -> tuple[Window, Node] | None:
     if layer.padding == "VALID":
         return None
     return layer.window, dataclasses.replace(layer, padding="VALID")

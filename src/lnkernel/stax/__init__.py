@@ -33,6 +33,7 @@ from lnkernel.stax.missing import why_missing
 from lnkernel.stax.spatial import (
     AvgPool,
     Conv,
+    ConvLocal,
     Flatten,
     GlobalAvgPool,
     GlobalSelfAttention,
@@ -48,6 +49,7 @@ __all__ = [
     "AttentionMechanism",
     "AvgPool",
     "Conv",
+    "ConvLocal",
     "Cos",
     "Dense",
     "ElementwiseNumerical",

@@ -26,7 +26,7 @@ MISSING = {
         *("Aggregate", "AggregateImplementation", "DotGeneral", "Index", "Slice"),
         *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
-    (IMAGES, ELSEWHERE): ("ConvLocal", "ConvTranspose", "ImageResize"),
+    (IMAGES, ELSEWHERE): ("ConvTranspose", "ImageResize"),
     (OTHERS, ACTIVATIONS): (
         *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
     ),

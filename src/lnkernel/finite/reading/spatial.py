@@ -14,6 +14,7 @@ from lnkernel.arch import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
     Flatten,
     GlobalAvgPool,
     GlobalSumPool,
@@ -27,7 +28,7 @@ from lnkernel.finite.reading.refusals import Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
 from lnkernel.finite.reading.spread import check_bias, check_weights
 from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over
-from lnkernel.finite.spatial import Mean, NTKConv, Pool, SideBySide, Total
+from lnkernel.finite.spatial import LocalConv, Mean, NTKConv, Pool, SideBySide, Total
 
 
 @read_module.register
@@ -60,6 +61,13 @@ def _(part: NTKConv, reading: Reading) -> Found:
     reading.check_width(part, part.in_features)
     shape = part.filter, part.strides, part.padding
     return Conv(part.out_features, *shape, part.W_std, part.b_std), part.out_features
+
+
+@read_module.register
+def _(part: LocalConv, reading: Reading) -> Found:
+    reading.check_width(part, part.in_features)
+    layer: ConvLocal = part.layer
+    return dataclasses.replace(layer, channels=part.out_features), part.out_features
 
 
 @read_module.register
