@@ -30,6 +30,18 @@ NETWORKS = {
         ),
         (3, 2),
     ),
+    "places": (
+        lnk.serial(
+            *(lnk.ConvTranspose(8, (2, 1), (1, 2), W_std=1.3), lnk.LayerNorm(0.1), lnk.Relu()),
+            *(
+                lnk.Crop(None, None, -2),
+                lnk.Resize((3, 2), "nearest"),
+                lnk.Conv(8, (2, 2), b_std=0.1),
+            ),
+            *(lnk.Relu(), lnk.Flatten(), lnk.Dense(1)),
+        ),
+        (3, 2),
+    ),
     "strides": (
         lnk.serial(
             lnk.Conv(8, (3, 3), 2, W_std=1.3),

@@ -64,6 +64,17 @@ CASES: dict[str, tuple[lnk.Serial, float]] = {
         lnk.serial(LOCAL, R, lnk.AvgPool(2), LOCAL, TRAINED, R, lnk.SumPool(2), F, DENSE),
         50.0,
     ),
+    "places": (
+        lnk.serial(
+            *(conv(), R, lnk.ConvTranspose(8, (3,), 2, b_std=0.3), TRAINED, R, lnk.Resize((4,))),
+            *(conv(), LN, R, lnk.Crop(1), lnk.Resize((5,), "nearest"), G, DENSE),
+        ),
+        50.0,
+    ),
+    "transposed, gaps": (
+        lnk.serial(conv(), TRAINED, R, lnk.ConvTranspose(8, (2,), 3, b_std=0.3), TRAINED, F, DENSE),
+        50.0,
+    ),
     "sums over windows": (lnk.serial(conv("CIRCULAR"), LN, R, lnk.SumPool(2), F, DENSE), 1 + 1e-9),
     "pooling before norms": (
         lnk.serial(

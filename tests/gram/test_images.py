@@ -32,6 +32,11 @@ def local(*filter: int, **options: object) -> lnk.ConvLocal:
     return lnk.ConvLocal(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
 
 
+def transposed(*filter: int, **options: object) -> lnk.ConvTranspose:
+    standard = {"strides": 2, "W_std": 1.4, "b_std": 0.2}
+    return lnk.ConvTranspose(8, filter or (2, 3), **{**standard, **options})
+
+
 R, LN, ALL = lnk.Relu(), lnk.LayerNorm(), lnk.LayerNorm(axes="all")
 FLAT = {
     "same": (conv(), R, conv(), R, lnk.Flatten(), DENSE),
@@ -58,6 +63,23 @@ FLAT = {
         DENSE,
     ),
     "local": (conv(), R, local(2, 1, padding="VALID", b_std=0.0), LN, R, lnk.Flatten(), DENSE),
+    "crop": (conv(), R, lnk.Crop(None, None, -2), LN, conv(), R, lnk.Flatten(), DENSE),
+    "crop, LN all": (
+        lnk.Crop(1),
+        conv(),
+        R,
+        ALL,
+        lnk.Crop(0, 1, axis=-1),
+        LN,
+        lnk.Flatten(),
+        DENSE,
+    ),
+    "nearest": (conv(), R, lnk.Resize((2, 3), "nearest"), LN, conv(), R, lnk.Flatten(), DENSE),
+    "transposed": (conv(), R, transposed(padding="VALID"), LN, R, lnk.Flatten(), DENSE),
+    "transposed, gaps": (
+        *(conv(strides=2), R, transposed(1, 2, strides=(2, 3), b_std=0.0), R, conv(1, 2), LN, R),
+        *(lnk.Flatten(), DENSE),
+    ),
     "flat at once": (lnk.Flatten(), lnk.Dense(8, b_std=0.1), R, DENSE),
 }
 POOLED = {
@@ -65,6 +87,29 @@ POOLED = {
     "GAP, LN all": (conv(), R, ALL, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP as a sum": (conv(), R, conv(), R, lnk.GlobalSumPool(), DENSE),
     "GAP, local": (conv(), R, local(), R, conv(2, 2), R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, crop": (conv(), R, lnk.Crop(1), conv(2, 2), LN, R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, nearest": (
+        conv(),
+        R,
+        lnk.Resize((2, 3), "nearest"),
+        conv(),
+        R,
+        lnk.GlobalAvgPool(),
+        DENSE,
+    ),
+    "GAP, transposed": (
+        transposed(1, 3, padding="CIRCULAR"),
+        R,
+        transposed(2, 1, strides=(1, 2), b_std=0.0),
+        R,
+        lnk.GlobalAvgPool(),
+        DENSE,
+    ),
+    "smaller": (conv(), R, lnk.Resize((2, -1)), conv(), R, lnk.Flatten(), DENSE),
+    "larger, LN": (conv(), R, lnk.Resize((4, 3)), LN, conv(), R, lnk.GlobalAvgPool(), DENSE),
+    "larger, no antialias": (
+        *(conv(), lnk.Resize((2, 3), antialias=False), R, conv(), R, lnk.Flatten(), DENSE),
+    ),
     "local, average": (
         *(local(strides=2, padding="CIRCULAR"), LN, R, lnk.AvgPool((2, 1), 1)),
         *(local(1, 2, b_std=0.0), R, lnk.Flatten(), DENSE),
@@ -161,7 +206,17 @@ BY_OFFSETS = {
 }
 EVERY = FLAT | POOLED | STAGED | BY_OFFSETS
 DEAR = {"average", "LN all behind", "sum, LN", "GAP, LN all", "no bias", "LN behind"}
-DEAR |= {"odd", "pooled branches", "local"}
+DEAR |= {
+    "odd",
+    "pooled branches",
+    "local",
+    "crop",
+    "crop, LN all",
+    "GAP, crop",
+    "nearest",
+    "transposed",
+}
+DEAR |= {"larger, LN", "larger, no antialias"}
 
 
 @pytest.mark.parametrize("name", cases.some_slow([*EVERY], DEAR))
@@ -205,6 +260,9 @@ def test_pooling_by_offsets(name: str) -> None:
         (conv(2, 2), R, conv(2, 2, padding="CIRCULAR"), R, lnk.GlobalAvgPool()),
         (conv(), lnk.Gelu(), lnk.GlobalAvgPool()),
         (conv(), R, local(), R, lnk.GlobalAvgPool()),
+        (conv(), R, transposed(), R, lnk.GlobalAvgPool()),
+        (conv(), R, lnk.Crop(1), lnk.GlobalAvgPool()),
+        (conv(), R, lnk.Resize((4, 4)), lnk.GlobalAvgPool()),
     ],
 )
 def test_what_mixes_offsets(layers: tuple[lnk.Node, ...]) -> None:
@@ -253,6 +311,82 @@ def test_a_shared_bias_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(local_convolution, "independent", wrong)
     assert error(arch, X[0], X[1]) > 1e-9
+
+
+def test_wrong_places_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle tells a transposed convolution from one whose positions are moved by one, and so of resized images."""
+    for name, layer in (("GAP, transposed", lnk.ConvTranspose), ("nearest", lnk.Resize)):
+        arch, right = lnk.serial(*(FLAT | POOLED)[name]), layer.over
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                layer, "over", lambda self, shape, f=right: tuple(map(np.flip, f(self, shape)))
+            )
+            assert error(arch, X[0], X[1]) > 1e-6
+    with monkeypatch.context() as patch:
+        patch.setattr(lnk.Resize, "weights", lambda self, shape: [np.full((2, 3), 0.3), np.eye(2)])
+        assert error(lnk.serial(*POOLED["smaller"]), X[0], X[1]) > 1e-6
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic", "lanczos3", "lanczos5"])
+def test_images_of_another_size_are_those_of_jax(method: str, antialias: bool) -> None:
+    """For all lengths, and with a linear network, for which resizing after it is the same as before it."""
+    layer = lnk.Resize((5, -1), method, antialias)
+    assert layer.behind((3, 2)) == (5, 2)
+    for n in range(1, 8):
+        for m in range(1, 12):
+            with jax.enable_x64(True):
+                theirs = jax.image.resize(np.eye(n), (m, n), method, antialias=antialias)
+            if method == "nearest":
+                made = np.eye(n)[lnk.Resize((m,), method).over((n,))[0]]
+            else:
+                made = lnk.Resize((m,), method, antialias).weights((n,))[0]
+            np.testing.assert_allclose(made, theirs, atol=1e-14)
+    with jax.enable_x64(True):
+        other = np.asarray(jax.image.resize(X, (3, 5, 2, 2), method, antialias=antialias))
+    linear, ends = lnk.Dense(8, 1.3), (lnk.Dense(8), lnk.Flatten(), DENSE)
+    both = (
+        lnk.kernels(lnk.serial(linear, layer, *ends))(X),
+        lnk.kernels(lnk.serial(linear, *ends))(other),
+    )
+    for mine, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-14)
+
+
+def test_crops_are_those_of_python() -> None:
+    body = conv(), R, lnk.Flatten(), DENSE
+    for start, stop, step in (
+        (1, None, None),
+        (None, -1, 1),
+        (None, None, -1),
+        (-1, 0, -1),
+        (0, 9, 2),
+    ):
+        found = lnk.ntk(lnk.serial(lnk.Crop(start, stop, step), *body))(X)
+        np.testing.assert_array_equal(found, lnk.ntk(lnk.serial(*body))(X[:, start:stop:step]))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: lnk.Crop(1.5), "start must be a whole number or None, got 1.5"),
+        (lambda: lnk.Crop(step=0), "step must not be 0"),
+        (lambda: lnk.Crop(axis=3), "axis must be a whole number from -3 to 2"),
+        (lambda: lnk.Crop(axis=2).over((3, 2)), "its axis 2 is not among the 2"),
+        (lambda: lnk.Crop(5).over((3, 2)), "none of the 3 positions along axis 0 stays"),
+        (lambda: lnk.Resize((0, 3)), "shape must have whole numbers from 1 on, or -1"),
+        (lambda: lnk.Resize((3, 3), "spline"), "method='spline' is not known. Use one of nearest"),
+        (lambda: lnk.Resize((3, 3), antialias=1), "antialias must be True or False"),
+        (lambda: lnk.ConvTranspose(8, (3, 3), 0), "ConvTranspose: strides must be a whole number"),
+        (lambda: lnk.serial(lnk.Flatten(), lnk.Crop(1)), "Crop at layer 1: it acts on positions"),
+        (lambda: lnk.serial(lnk.Conv(8, 3), lnk.Resize((3, 3))), "Resize at layer 1.*2 axes"),
+        (lambda: lnk.serial(lnk.Conv(8, 3), lnk.ConvTranspose(8, (3, 3))), "2 axes"),
+        (lambda: lnk.ntk(lnk.serial(conv(), lnk.Crop(1))), "an output at every position"),
+    ],
+)
+def test_layers_of_places_that_cannot_be(make: Any, reason: str) -> None:
+    with pytest.raises(ArchitectureError, match=reason):
+        make()
 
 
 def test_dense_networks_on_flat_images() -> None:

@@ -3,8 +3,9 @@
 from lnkernel.arch.activate import Activate
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv, ConvLocal
+from lnkernel.arch.convolution import Conv, ConvLocal, ConvTranspose
 from lnkernel.arch.convolutional import cnn
+from lnkernel.arch.crop import Crop
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
 from lnkernel.arch.embedding import PositionalEmbedding
@@ -23,6 +24,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resize import Resize
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
@@ -46,7 +48,9 @@ __all__ = [
     "Clip",
     "Conv",
     "ConvLocal",
+    "ConvTranspose",
     "Cos",
+    "Crop",
     "Dense",
     "Elementwise",
     "Elu",
@@ -71,6 +75,7 @@ __all__ = [
     "RMSNorm",
     "RectifiedPower",
     "Relu",
+    "Resize",
     "Selu",
     "Serial",
     "Sigmoid",

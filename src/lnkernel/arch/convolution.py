@@ -6,6 +6,7 @@ import dataclasses
 
 from lnkernel.arch.flow import Place, Space, step
 from lnkernel.arch.node import Node, node, static
+from lnkernel.arch.places import Places, spread_out
 from lnkernel.arch.traits import NOWHERE, Traits, traits
 from lnkernel.arch.window import Window, at_positions, set_window
 from lnkernel.check.layers import finite, integer_at_least, not_negative, positive
@@ -85,6 +86,40 @@ class ConvLocal(Convolution):
     >>> bool((theta(own, lnk.GlobalAvgPool()) < theta(shared, lnk.GlobalAvgPool())).all())
     True
     """
+
+
+@node
+class ConvTranspose(Convolution):
+    r"""The transpose of a convolution: a convolution with strides of 1 of the image with zeros between its positions.
+
+    It makes images larger by its strides, $stride - 1$ zeros standing between neighbours, and is also called a
+    deconvolution. Its geometry is that of `jax.lax.conv_transpose`.
+
+    Args:
+        channels: number of outputs at every position. Kernels do not depend on it; finite networks do.
+        filter: size of the filter along each axis, e.g. `(3, 3)`; one number is for sequences.
+        strides: how many positions behind it come on one before it, one number for all axes or one for each.
+        padding: "SAME" (as many as the strides say), "VALID" (all that the filter reaches) or "CIRCULAR" (as "SAME",
+            with the other end of the image around it).
+        W_std: standard deviation of the weights.
+        b_std: standard deviation of the biases; 0 means no bias.
+
+    >>> import numpy as np, lnkernel as lnk
+    >>> larger = lnk.ConvTranspose(64, (3, 3), 2, b_std=0.1), lnk.Relu(), lnk.Flatten(), lnk.Dense(1)
+    >>> arch = lnk.serial(lnk.Conv(64, (3, 3), 2), lnk.Relu(), *larger)
+    >>> lnk.ntk(arch)(np.random.default_rng(0).normal(size=(2, 8, 8, 3))).shape
+    (2, 2)
+    """
+
+    @property
+    def window(self) -> Window:
+        """How the filter slides over the positions with zeros between them."""
+        return Window(self.filter, (1,) * len(self.filter), "VALID")
+
+    def over(self, shape: tuple[int, ...]) -> Places:
+        """The positions that the filter reads, with zeros between them and what comes around them."""
+        each = zip(shape, self.filter, self.strides, strict=True)
+        return tuple(spread_out(*along, self.padding) for along in each)
 
 
 @step.register

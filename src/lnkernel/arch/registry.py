@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv, ConvLocal
+from lnkernel.arch.convolution import Conv, ConvLocal, ConvTranspose
 from lnkernel.arch.convolutional import cnn
+from lnkernel.arch.crop import Crop
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.embedding import PositionalEmbedding
@@ -24,6 +25,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resize import Resize
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 from lnkernel.arch.transformer import transformer
@@ -81,6 +83,9 @@ for _builder in (
     *(
         Conv,
         ConvLocal,
+        ConvTranspose,
+        Crop,
+        Resize,
         AvgPool,
         SumPool,
         GlobalAvgPool,

@@ -14,6 +14,10 @@ Weights of their own at every position, `ConvLocal`, give equal positions the K 
 positions none in common. So all of this holds for them; but a pooling behind them takes means of features that are not
 the same at all positions, whatever the image is, and then $C_{dense}$ is an upper bound.
 
+A transposed convolution has zeros between the positions that its filter reads: as with zeros around an image, the means
+over the places are of fewer than there are, and $C_{dense}$ is an upper bound. Cropping takes some of the positions,
+and resizing takes one for each, or means with weights that are not negative ("linear"), as pooling does.
+
 Attention by a softmax takes means, too. Its weights $\zeta$ are of one input, positive, with sum 1, so that
 $q' = \sigma_{OV}^2\,\zeta K\zeta^T + \sigma_b^2$ and
 $\Theta' = \sigma_{OV}^2\,\zeta\Theta\zeta^T + 2(q' - \sigma_b^2) + \sigma_b^2$
@@ -42,6 +46,8 @@ from lnkernel.arch import (
     AvgPool,
     Conv,
     ConvLocal,
+    ConvTranspose,
+    Crop,
     Dense,
     Elementwise,
     Flatten,
@@ -50,6 +56,7 @@ from lnkernel.arch import (
     LayerNorm,
     Node,
     PositivelyHomogeneous,
+    Resize,
     RMSNorm,
     Serial,
 )
@@ -140,6 +147,30 @@ def _(layer: Conv, before: Counterpart, here: str) -> Counterpart:
 @behind.register
 def _(layer: ConvLocal, before: Counterpart, here: str) -> Counterpart:
     return dataclasses.replace(_dense_for(layer, before, here), alike=False)
+
+
+@behind.register
+def _(layer: ConvTranspose, before: Counterpart, here: str) -> Counterpart:
+    """No position is read more often than the filter is large, and there are no fewer of them behind it."""
+    dense = Dense(layer.channels, W_std=layer.W_std, b_std=layer.b_std)
+    keeps_all = set(layer.strides) == {1} and layer.padding == "CIRCULAR"
+    return before.then(dense, attained=keeps_all)
+
+
+@behind.register
+def _(layer: Crop, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
+    return before.then(Identity())
+
+
+@behind.register
+def _(layer: Resize, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
+    if not layer.mixes:
+        return before.then(Identity())
+    if layer.method != "linear":
+        _refuse(layer, here, 'the proof is for weights that are not negative, those of "linear"')
+    return before.then(Identity(), pooled=True)
 
 
 def _dense_for(layer: Conv | ConvLocal, before: Counterpart, here: str) -> Counterpart:

@@ -13,8 +13,18 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Conv, ConvLocal, Flatten, GlobalAvgPool, GlobalSumPool
+from lnkernel.arch import (
+    Conv,
+    ConvLocal,
+    ConvTranspose,
+    Crop,
+    Flatten,
+    GlobalAvgPool,
+    GlobalSumPool,
+    Resize,
+)
 from lnkernel.arch.convolution import Convolution
+from lnkernel.arch.places import NOTHING, Places
 from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check.plain import known_zero
@@ -90,6 +100,62 @@ class LocalConv(nnx.Module):
         h = jnp.einsum("npi,pio->npo", flat, self.weights())
         h = h if self.bias is None else h + self.bias()
         return h.reshape(*patches.shape[:-1], self.out_features)
+
+
+class TransposedConv(nnx.Module):
+    """`lnkernel.ConvTranspose` at finite width."""
+
+    def __init__(self, layer: ConvTranspose, out_features: int, settings: TwinSettings):
+        W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
+        self.layer = nnx.static(jax.tree.map(plain_number, layer))
+        self.in_features, self.out_features = settings.n_in, out_features
+        standard = settings.parameterization == "standard"
+
+        def scaled(shape: tuple[int, ...], factor: float) -> Scaled:
+            return Scaled(shape, factor, standard, settings.dtype, settings.rngs)
+
+        shape = (*layer.filter, settings.n_in, out_features)
+        self.weights = scaled(shape, W_std / math.sqrt(math.prod(shape[:-1])))
+        self.bias: Scaled | None = (
+            nnx.data(None) if known_zero(b_std) else scaled((out_features,), b_std)
+        )
+
+    def __call__(self, x: Float[Array, "n *positions inputs"]) -> Float[Array, "n *places outputs"]:
+        wide = _taken(x, self.layer.over(x.shape[1:-1]))
+        h = convolve(wide, self.weights(), self.layer.window.strides, "VALID")
+        return h if self.bias is None else h + self.bias()
+
+
+class Part(nnx.Module):
+    """Some of the positions."""
+
+    def __init__(self, layer: Crop):
+        self.layer = nnx.static(layer)
+
+    def __call__(
+        self, x: Float[Array, "n *positions features"]
+    ) -> Float[Array, "n *places features"]:
+        return _taken(x, self.layer.over(x.shape[1:-1]))
+
+
+class Resized(nnx.Module):
+    """The image with another number of positions, by `jax.image.resize`."""
+
+    def __init__(self, layer: Resize):
+        self.layer = nnx.static(layer)
+
+    def __call__(
+        self, x: Float[Array, "n *positions features"]
+    ) -> Float[Array, "n *places features"]:
+        shape = len(x), *self.layer.behind(x.shape[1:-1]), x.shape[-1]
+        return jax.image.resize(x, shape, self.layer.method, antialias=self.layer.antialias)
+
+
+def _taken(x: Array, places: Places) -> Array:
+    """x at these places along each axis of the positions, 0 where there is nothing."""
+    for axis, along in enumerate(places, start=1):
+        x = jnp.take(x, np.where(along == NOTHING, x.shape[axis], along), axis, fill_value=0)
+    return x
 
 
 class Wrap(nnx.Module):
@@ -185,6 +251,22 @@ def _(layer: ConvLocal, settings: TwinSettings) -> tuple[Layer, int]:
     width = layer.channels if settings.output or settings.width is None else settings.width
     slides = layer.window.over(settings.positions, "ConvLocal")
     return LocalConv(layer, slides, width, settings), width
+
+
+@twin.register
+def _(layer: ConvTranspose, settings: TwinSettings) -> tuple[Layer, int]:
+    width = layer.channels if settings.output or settings.width is None else settings.width
+    return TransposedConv(layer, width, settings), width
+
+
+@twin.register
+def _(layer: Crop, settings: TwinSettings) -> tuple[Layer, int]:
+    return Part(layer), settings.n_in
+
+
+@twin.register
+def _(layer: Resize, settings: TwinSettings) -> tuple[Layer, int]:
+    return Resized(layer), settings.n_in
 
 
 @twin.register
