@@ -7,7 +7,8 @@ argument that is accepted means what it means there; whatever is not raises and 
 from typing import Any
 
 from lnkernel.stax import predict
-from lnkernel.stax.combinators import FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.combinators import FanInConcat, FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.dropout import Dropout
 from lnkernel.stax.kernel import Kernel
 from lnkernel.stax.layers import (
     ABRelu,
@@ -30,10 +31,12 @@ from lnkernel.stax.layers import (
     Sin,
 )
 from lnkernel.stax.missing import why_missing
+from lnkernel.stax.places import ImageResize, Index, Slice
 from lnkernel.stax.spatial import (
     AvgPool,
     Conv,
     ConvLocal,
+    ConvTranspose,
     Flatten,
     GlobalAvgPool,
     GlobalSelfAttention,
@@ -50,10 +53,13 @@ __all__ = [
     "AvgPool",
     "Conv",
     "ConvLocal",
+    "ConvTranspose",
     "Cos",
     "Dense",
+    "Dropout",
     "ElementwiseNumerical",
     "Erf",
+    "FanInConcat",
     "FanInSum",
     "FanOut",
     "Flatten",
@@ -64,6 +70,8 @@ __all__ = [
     "GlobalSumPool",
     "Hermite",
     "Identity",
+    "ImageResize",
+    "Index",
     "Kernel",
     "Layer",
     "LayerNorm",
@@ -76,6 +84,7 @@ __all__ = [
     "Relu",
     "Sign",
     "Sin",
+    "Slice",
     "SumPool",
     "parallel",
     "predict",

@@ -6,8 +6,7 @@ from lnkernel.arch.registry import NONE_SUCH
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
-GRAPHS = "it is about graphs, masks or parts of arrays, which are not in this library"
-IMAGES = "its kernel on images is not in this library"
+GRAPHS = "it is about graphs, masks or products of arrays, which are not in this library"
 OTHERS = (
     "this library knows the positively homogeneous activations, a u₊^p + b (-u)₊^p with p > 1/2, "
     "and some analytic ones, whose kernels it computes to all digits, and this is none of them"
@@ -23,18 +22,13 @@ BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 # reason, remedy: names
 MISSING = {
     (GRAPHS, ELSEWHERE): (
-        *("Aggregate", "AggregateImplementation", "DotGeneral", "Index", "Slice"),
+        *("Aggregate", "AggregateImplementation", "DotGeneral"),
         *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
-    (IMAGES, ELSEWHERE): ("ConvTranspose", "ImageResize"),
     (OTHERS, ACTIVATIONS): (
         *("Elementwise", "Exp", "ExpNormalized", "Gabor", "Rbf", "Sigmoid_like"),
     ),
-    ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
-    (
-        "the random masks of its training mode are not in this library",
-        "Omit it: in its test mode it is the identity",
-    ): ("Dropout",),
+    ("products of branches are not in this library", BRANCHES): ("FanInProd",),
     (OWN_LAYERS, ADDING): ("Bool", "Diagonal", "layer", "requires"),
 }
 
@@ -92,13 +86,18 @@ ONLY_IN_STAX = {
     "ABRelu": "Homogeneous(degree, a, b)",
     "AttentionMechanism": "Attention(channels, heads, weights, scaling)",
     "ElementwiseNumerical": "Activate(function)",
+    "Dropout": "Identity()",
+    "FanInConcat": "parallel(...)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
     "GlobalSelfAttention": "Attention(...)",
+    "ImageResize": "Resize(shape, method)",
+    "Index": "Crop(start, stop, step, axis)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
     "Padding": "Conv(channels, filter, padding='SAME')",
     "RectifiedMonomial": "RectifiedPower(degree)",
+    "Slice": "Crop(start, stop, step, axis)",
     "predict": "posterior(arch, X, y)",
     "repeat": "serial(*n * [layer])",
 }

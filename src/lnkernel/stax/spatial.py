@@ -83,6 +83,35 @@ def ConvLocal(
     )
 
 
+def ConvTranspose(
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: str = "VALID",
+    W_std: float = 1.0,
+    b_std: float | None = None,
+    dimension_numbers: Sequence[str] | None = None,
+    parameterization: str = "ntk",
+    s: tuple[int, int] = (1, 1),
+) -> Layer:
+    r"""The transpose of a convolution: `lnkernel.ConvTranspose`.
+
+    Args:
+        out_chan, filter_shape, strides, padding, W_std, b_std, dimension_numbers, parameterization, s: as in `Conv`.
+
+    >>> from lnkernel import stax
+    >>> stax.ConvTranspose(64, (3, 3), (2, 2), "SAME").arch
+    ConvTranspose(channels=64, filter=(3, 3), strides=(2, 2), padding='SAME', W_std=1.0, b_std=0.0)
+    """
+    return _convolution(
+        arch.ConvTranspose,
+        (out_chan, filter_shape, strides, padding, W_std, b_std),
+        dimension_numbers,
+        parameterization,
+        s,
+    )
+
+
 def AvgPool(
     window_shape: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -249,7 +278,7 @@ def GlobalSelfAttention(
 
 
 def _convolution(
-    kind: type[arch.Conv] | type[arch.ConvLocal],
+    kind: type[arch.Conv] | type[arch.ConvLocal] | type[arch.ConvTranspose],
     given: tuple[int, Sequence[int], Sequence[int] | None, str, float, float | None],
     dimension_numbers: Sequence[str] | None,
     parameterization: str,
