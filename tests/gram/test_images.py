@@ -353,6 +353,20 @@ def test_images_of_another_size_are_those_of_jax(method: str, antialias: bool) -
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+@pytest.mark.parametrize("act", [R, lnk.RectifiedPower(2), lnk.Gelu(), lnk.Cos(2.0)], ids=repr)
+def test_half_the_size_is_a_pooling(act: lnk.Node, end: lnk.Node) -> None:
+    """Also with lengths of more digits or a wider range than float64's, which some activations need."""
+    some = RNG.normal(size=(2, 4, 4, 2))
+    pool, smaller = lnk.AvgPool((2, 2)), lnk.Resize((2, 2), antialias=False)
+    both = [
+        lnk.kernels(lnk.serial(conv(2, 2), act, LN, half, conv(2, 2), act, end, DENSE))(some)
+        for half in (pool, smaller)
+    ]
+    for mine, yours in zip(*both, strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=5e-15)
+
+
 def test_crops_are_those_of_python() -> None:
     body = conv(), R, lnk.Flatten(), DENSE
     for start, stop, step in (
@@ -413,6 +427,23 @@ def test_derivatives(end: lnk.Node) -> None:
         assert abs(float((dx * step).sum()) / ((there - back) / 2) - 1) < 1e-7
         changed = [float(theta(X[0], 1.4 + s)) for s in (1e-5, -1e-5)]
         assert abs(float(dW) / ((changed[0] - changed[1]) / 2e-5) - 1) < 1e-7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (conv(), R, transposed(), R, lnk.Crop(1, 4), lnk.Flatten(), DENSE),
+        (local(), R, lnk.Resize((4, 3)), lnk.GlobalAvgPool(), DENSE),
+    ],
+)
+def test_derivatives_behind_other_places(layers: tuple[lnk.Node, ...]) -> None:
+    theta, step = lnk.ntk(lnk.serial(*layers)), 1e-5 * STEP
+    with jax.enable_x64(True):
+        value, dx = jax.jit(jax.value_and_grad(lambda x: theta(x[None], X[1:2])[0, 0]))(X[0])
+    there, back = (float(theta((X[0] + s * step)[None], X[1:2])[0, 0]) for s in (1, -1))
+    assert float(value) == pytest.approx(float(theta(X[:1], X[1:2])[0, 0]), rel=1e-14)
+    assert float((np.asarray(dx) * step).sum()) == pytest.approx((there - back) / 2, rel=1e-7)
 
 
 @pytest.mark.slow

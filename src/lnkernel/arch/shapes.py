@@ -78,7 +78,7 @@ def largest_shape(layer: Node, shape: Shape) -> Shape:
 
     >>> import lnkernel as lnk
     >>> largest_shape(lnk.serial(lnk.ConvTranspose(8, (2, 2), 2), lnk.AvgPool((4, 4))), (8, 8))
-    (16, 16)
+    (17, 17)
     """
     return _larger(shape, shape_behind(layer, shape))
 
