@@ -1,8 +1,8 @@
 """Speed and memory of kernels of images, beside neural-tangents in the same run.
 
 The claim: for three 3 x 3 convolutions on images of 32 x 32 pixels, in float64, an entry of Θ takes neural-tangents
-0.6.5 at least five times the processor time, where all positions are pooled and where none are, without a norm and with a
-LayerNorm over the channels behind every convolution. A pooled pair of 16 takes at most a tenth of the memory.
+0.6.5 at least five times the processor time, where all positions are pooled and where none are, without a norm and with
+a LayerNorm over the channels behind every convolution. A pooled pair of 16 takes at most a tenth of the memory.
 
     python -m benchmarks.images [--publish] [--json out/images.json]
 

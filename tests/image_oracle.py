@@ -96,7 +96,7 @@ def dense(layer: Any, pair: Pair) -> Pair:
     return made
 
 
-def conv(layer: lnk.Conv, pair: Pair) -> Pair:
+def conv(layer: Any, pair: Pair) -> Pair:
     shape, read = taps(pair.shape, layer.filter, layer.strides, layer.padding)
 
     def patches(block: Block) -> Block:
@@ -109,6 +109,104 @@ def conv(layer: lnk.Conv, pair: Pair) -> Pair:
         return made
 
     return dense(layer, everywhere(pair, patches, patches(pair.T), shape))
+
+
+def conv_local(layer: lnk.ConvLocal, pair: Pair) -> Pair:
+    """Different positions have weights and biases of their own, and nothing in common."""
+    made = conv(layer, pair)
+
+    def alone(block: Block) -> Block:
+        return {(p, q): v if p == q else mp.mpf(0) for (p, q), v in block.items()}
+
+    return everywhere(made, alone, alone(made.T), made.shape)
+
+
+def conv_transpose(layer: lnk.ConvTranspose, pair: Pair) -> Pair:
+    """Every position is written to all places of the filter; what is outside is cut, or comes in at the other end."""
+    shape, read = [], []
+    for n, k, s in zip(pair.shape, layer.filter, layer.strides, strict=True):
+        whole, more = n * s, max(k - s, 0)
+        count = whole + more if layer.padding == "VALID" else whole
+        cut = 0 if layer.padding == "VALID" else more // 2  # of the first places
+        shape.append(count)
+        found: list[dict[int, int]] = [{} for _ in range(count)]  # position by place of the filter
+        for p in range(n):
+            for f in range(k):
+                at = p * s + f - cut
+                at = at % whole if layer.padding == "CIRCULAR" else at
+                if 0 <= at < count:
+                    found[at][f] = p
+        read.append(found)
+
+    def patches(block: Block) -> Block:
+        made = {}
+        for P in places(tuple(shape)):
+            for Q in places(tuple(shape)):
+                terms = []
+                for f in places(layer.filter):
+                    both = [
+                        tuple(axis[at].get(g) for axis, at, g in zip(read, R, f, strict=True))
+                        for R in (P, Q)
+                    ]
+                    if not any(None in one for one in both):
+                        terms.append(block[both[0], both[1]])
+                made[P, Q] = mp.fsum(terms) / len(list(places(layer.filter)))
+        return made
+
+    return dense(layer, everywhere(pair, patches, patches(pair.T), tuple(shape)))
+
+
+def crop(layer: lnk.Crop, pair: Pair) -> Pair:
+    kept = [list(range(n)) for n in pair.shape]
+    kept[layer.axis] = kept[layer.axis][slice(layer.start, layer.stop, layer.step)]
+    return interpolated(pair, [{(i, p): mp.mpf(1) for i, p in enumerate(one)} for one in kept])
+
+
+def resize(layer: lnk.Resize, pair: Pair) -> Pair:
+    """As jax.image.resize says it: "nearest", or "linear", which looks further where the image gets smaller."""
+    weights = []
+    for n, m in zip(pair.shape, layer.shape, strict=True):
+        m = n if m == -1 else m
+        made = {}
+        for i in range(m):
+            centre = (i + mp.mpf(1) / 2) * n / m - mp.mpf(1) / 2
+            if layer.method == "nearest":
+                made[i, int(mp.floor(centre + mp.mpf(1) / 2))] = mp.mpf(1)
+                continue
+            wide = max(mp.mpf(n) / m, 1) if layer.antialias else 1
+            row = {p: max(mp.mpf(0), 1 - abs(centre - p) / wide) for p in range(n)}
+            made |= {(i, p): w / mp.fsum(row.values()) for p, w in row.items()}
+        weights.append(made)
+    return interpolated(pair, weights)
+
+
+def interpolated(pair: Pair, weights: list[dict[tuple[int, int], Any]]) -> Pair:
+    """Sums over positions with weights (place behind, place before) along each axis."""
+    shape = tuple(1 + max(i for i, _ in one) for one in weights)
+
+    def rows(P: Place) -> dict[Place, Any]:
+        along = [
+            {p: w for (i, p), w in one.items() if i == at}
+            for one, at in zip(weights, P, strict=True)
+        ]
+        return {
+            p: mp.fprod(one[k] for one, k in zip(along, p, strict=True))
+            for p in itertools.product(*along)
+        }
+
+    def mixed(block: Block) -> Block:
+        return {
+            (P, Q): mp.fsum(
+                v * w * block[p, q] for p, v in rows(P).items() for q, w in rows(Q).items()
+            )
+            for P in places(shape)
+            for Q in places(shape)
+        }
+
+    mean = pair.mean and [
+        {P: mp.fsum(w * m[p] for p, w in rows(P).items()) for P in places(shape)} for m in pair.mean
+    ]
+    return everywhere(pair, mixed, mixed(pair.T), shape, mean)
 
 
 def flatten(layer: lnk.Flatten, pair: Pair) -> Pair:
@@ -289,6 +387,10 @@ def random_scores(pair: Pair, R: Block, s2: Any, b2: Any) -> Pair:
 STEPS: dict[type, Callable[[Any, Pair], Pair]] = {
     lnk.Dense: dense,
     lnk.Conv: conv,
+    lnk.ConvLocal: conv_local,
+    lnk.ConvTranspose: conv_transpose,
+    lnk.Crop: crop,
+    lnk.Resize: resize,
     lnk.Flatten: flatten,
     lnk.AvgPool: pool,
     lnk.SumPool: pool,

@@ -128,6 +128,17 @@ def test_a_pair_of_large_images(monkeypatch: pytest.MonkeyPatch) -> None:
         lnk.ntk(arch)(np.zeros((1, 40, 40, 1)))
 
 
+def test_a_pair_that_a_layer_makes_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is asked for the positions where there are most of them."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    for larger in (lnk.ConvTranspose(8, (2, 2), 10), lnk.Resize((40, 40), "nearest")):
+        arch = lnk.serial(
+            lnk.Conv(8, (3, 3)), lnk.Relu(), larger, lnk.GlobalAvgPool(), lnk.Dense(1)
+        )
+        with pytest.raises(NotEnoughMemoryError, match="A pair of inputs of 16 positions needs"):
+            lnk.ntk(arch)(np.zeros((1, 4, 4, 1)))
+
+
 def test_few_points_need_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 0)
     assert lnk.ntk(ARCH)(MANY[:100]).shape == (100, 100)

@@ -15,6 +15,7 @@ import pytest
 import lnkernel as lnk
 from lnkernel import arch as arch_package
 from lnkernel.arch import flow
+from lnkernel.arch.convolution import Convolution
 from lnkernel.arch.jumps import Jump
 from lnkernel.arch.node import node
 from lnkernel.arch.pooling import WindowPool
@@ -492,7 +493,7 @@ def _concrete(cls: type[lnk.Node]) -> Iterator[type[lnk.Node]]:
 
 ABSTRACT = (
     *(lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth, lnk.Piecewise, Jump),
-    WindowPool,
+    *(WindowPool, Convolution),
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from formula_reader import compute
@@ -17,6 +18,9 @@ from lnkernel import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
+    ConvTranspose,
+    Crop,
     Dense,
     Flatten,
     GlobalAvgPool,
@@ -24,6 +28,7 @@ from lnkernel import (
     LayerNorm,
     PositionalEmbedding,
     Relu,
+    Resize,
     RMSNorm,
     SumPool,
     residual,
@@ -31,7 +36,8 @@ from lnkernel import (
 )
 
 C, OUT = partial(Conv, 8, W_std=1.25, b_std=0.5), Dense(1, 0.75, 0.25)
-D = Dense(8, 1.25, 0.5)
+LARGER = partial(ConvTranspose, 8, W_std=1.25, b_std=0.5)
+LOCAL, D = partial(ConvLocal, 8, W_std=1.25, b_std=0.5), Dense(8, 1.25, 0.5)
 EMBEDDING = PositionalEmbedding(0.5, decay=2.0)
 NETWORKS: dict[str, tuple[lnk.Node, tuple[int, ...]]] = {
     "flattened": (
@@ -41,6 +47,34 @@ NETWORKS: dict[str, tuple[lnk.Node, tuple[int, ...]]] = {
     "strides": (
         serial(C((3, 2), 2), Relu(), C((2, 2), padding="CIRCULAR"), Flatten(), OUT),
         (5, 4),
+    ),
+    "local": (
+        serial(
+            *(LOCAL(3), LayerNorm(scale=True), Relu(), C(2), Relu(), LOCAL(2, 2, "CIRCULAR")),
+            *(Relu(), GlobalAvgPool(), OUT),
+        ),
+        (5,),
+    ),
+    "transposed": (
+        serial(C(3), LayerNorm(scale=True), Relu(), LARGER(3, 2), Relu(), GlobalAvgPool(), OUT),
+        (4,),
+    ),
+    "transposed, cut": (
+        serial(
+            LARGER((2, 3), (2, 1), "VALID"), Relu(), LARGER((3, 1), 2, "CIRCULAR"), Flatten(), OUT
+        ),
+        (3, 2),
+    ),
+    "crop": (
+        serial(C((2, 2)), LayerNorm(scale=True), Crop(1, None, 2, -1), Relu(), Flatten(), OUT),
+        (2, 4),
+    ),
+    "another size": (
+        serial(
+            *(C((2, 2)), Relu(), Resize((5, -1)), LayerNorm(), C((2, 2)), Relu()),
+            *(Resize((2, 5), "nearest"), GlobalAvgPool(), OUT),
+        ),
+        (3, 4),
     ),
     "volumes": (serial(C((2, 1, 2)), Relu(), Flatten(), OUT), (2, 2, 3)),
     "norms": (
@@ -178,7 +212,7 @@ def operators(
     layer: str, says: str, shape: tuple[int, ...], weights: list[np.ndarray]
 ) -> dict[str, Any]:
     """What the letters of a line stand for, and the shape of the positions behind it."""
-    if layer in ("Conv", "AvgPool", "SumPool", "GlobalAvgPool", "GlobalSumPool"):
+    if layer in ("Conv", "ConvLocal", "AvgPool", "SumPool", "GlobalAvgPool", "GlobalSumPool"):
         places, after = selections(says, shape)
         total = sum(places)
 
@@ -191,12 +225,71 @@ def operators(
         def filters(block: Block) -> Block:
             return sum(one @ block @ one.T for one in places) / len(places)
 
-        return {"A": filters, "P": means, "S": pool, "shape": after}
+        def equal(block: Block) -> Block:
+            return np.diag(np.diag(block))
+
+        return {"A": filters, "D": equal, "P": means, "S": pool, "shape": after}
+    if layer == "ConvTranspose":
+        writes, after = written(says, shape)
+        return {
+            "A": lambda block: sum(one @ block @ one.T for one in writes) / len(writes),
+            "shape": after,
+        }
+    if layer in ("Crop", "Resize"):
+        move, after = moved(layer, says, shape)
+        return {
+            "M": lambda block: move @ block if block.shape[1] == 1 else move @ block @ move.T,
+            "shape": after,
+        }
     if layer == "Flatten":
         return {"T": lambda block: np.full((1, 1), np.trace(block) / len(block)), "shape": (1,)}
     if layer == "Attention" and weights:
         return {"Z": lambda block: weights[0] @ block @ weights[1].T, "shape": shape}
     return {"shape": shape}
+
+
+def moved(layer: str, says: str, shape: tuple[int, ...]) -> tuple[Block, tuple[int, ...]]:
+    """The matrix (positions behind, positions before) of a Crop or a Resize, and the shape behind it."""
+    texts = [part.strip(" ,") for part in says.split(r"\;") if part.strip(" ,")]
+    along = [np.eye(length) for length in shape]
+    if layer == "Crop":
+        parts = [int(text) if text else None for text in texts[1].split(":")]
+        axis = int(re.search(r"-?\d+", texts[0])[0])  # type: ignore[index]
+        along[axis] = along[axis][slice(*parts)]
+    else:
+        method, _, smooth = texts[1].removeprefix(r"\text{").removesuffix("}").partition(", ")
+        sizes = [None if text == r"\cdot" else int(text) for text in texts[0].split(r" \times ")]
+        for axis, size in enumerate(sizes):
+            form = (size or shape[axis], shape[axis])
+            along[axis] = np.asarray(
+                jax.image.resize(along[axis], form, method, antialias=bool(smooth)), float
+            )
+    return reduce(np.kron, along), tuple(len(one) for one in along)
+
+
+def written(says: str, shape: tuple[int, ...]) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    """For every place of a filter the matrix (places behind, positions) of a transposed convolution: it writes what
+    stands at a position to so many places, some of which are cut off."""
+    texts = [part.strip(" ,") for part in says.split(r"\;") if part.strip(" ,")]
+    size = [int(n) for n in re.findall(r"\d+", texts[0])]
+    strides = [int(n) for n in re.findall(r"\d+", texts[1])]
+    along = []
+    for n, k, s in zip(shape, size, strides, strict=True):
+        more = max(k - s, 0)
+        cut = 0 if "VALID" in says else more // 2
+        made = []
+        for f in range(k):
+            full = np.zeros((n * s + more, n))
+            full[np.arange(n) * s + f, np.arange(n)] = 1.0
+            if "CIRCULAR" in says:
+                full = np.roll(full, -cut, axis=0)
+                full = np.add(full[: n * s], np.pad(full[n * s :], ((0, n * s - more), (0, 0))))
+            made.append(
+                full if "VALID" in says else full[cut : cut + n * s] if "SAME" in says else full
+            )
+        along.append(made)
+    places = [reduce(np.kron, combination) for combination in itertools.product(*along)]
+    return places, tuple(len(one[0]) for one in along)
 
 
 def embedding(says: str, shape: tuple[int, ...]) -> Block:
@@ -303,6 +396,10 @@ def test_lines_give_the_kernels(name: str) -> None:
         ("flattened", "SAME", "CIRCULAR"),
         ("flattened", r"\text{VALID}", r"\text{SAME}"),
         ("strides", r"2 \times 2,\; \text{SAME}", r"2 \times 1,\; \text{SAME}"),
+        ("local", r"\mathcal{D}_{6}(1.5625", r"(1.5625"),
+        ("transposed", r"\text{SAME},\; \text{zeros", r"\text{CIRCULAR},\; \text{zeros"),
+        ("crop", "1::2", "0::2"),
+        ("another size", "linear, antialias", "nearest"),
         ("pooled inside", r"\mathcal{S}", r"\mathcal{P}"),
         ("pooled", r"\mathcal{P}_{4}(\Theta_{3})", r"\mathcal{P}_{4}(K_{3})"),
         ("norm of all, means", r"- \overline{m_{2}}\,m_{2}'", r"+ \overline{m_{2}}\,m_{2}'"),

@@ -49,6 +49,55 @@ def test_no_image_is_above(padding: str, first: bool, end: lnk.Node) -> None:
         assert C.profile([1e6])[0] == pytest.approx(found[14], rel=1e-14)
 
 
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+def test_weights_of_each_position_s_own(end: lnk.Node) -> None:
+    """One colour attains C where nothing is pooled; pooled features of different positions are less alike."""
+    own, shared = (
+        kind(8, (3, 3), padding="CIRCULAR", W_std=2**0.5, b_std=0.1)
+        for kind in (lnk.ConvLocal, lnk.Conv)
+    )
+    arch = lnk.serial(own, LN, R, shared, R, end, DENSE)
+    C, pooled = lnk.sup_diagonal(arch), end == lnk.GlobalAvgPool()
+    assert C.value == lnk.sup_diagonal(lnk.serial(shared, LN, R, shared, R, end, DENSE)).value
+    assert C.is_upper_bound == pooled and (not pooled or "each position's own" in str(C))
+    found = lnk.ntk(arch).diagonal(pictures())
+    assert found.max() <= C.value * (1 + 1e-14)
+    one = lnk.ntk(arch).diagonal(C.attaining_input((4, 4, 2))[None])[0]
+    assert (one < 0.9 * C.value) if pooled else one == pytest.approx(C.value, rel=1e-10)
+
+
+CIRCLE = lnk.Conv(8, (2, 2), padding="CIRCULAR", W_std=2**0.5, b_std=0.1)
+LARGER = lnk.ConvTranspose(8, (3, 3), 2, "CIRCULAR", W_std=2**0.5, b_std=0.1)
+AROUND = lnk.ConvTranspose(8, (3, 3), 1, "CIRCULAR", W_std=2**0.5, b_std=0.1)
+
+
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+@pytest.mark.parametrize(
+    ("layers", "attained"),
+    [
+        ((CIRCLE, LN, R, lnk.Crop(1), lnk.Resize((3, 5), "nearest"), CIRCLE, R), True),
+        ((CIRCLE, LN, R, CIRCLE, R, lnk.Resize((3, 5))), True),
+        ((CIRCLE, LN, R, AROUND, R), True),
+        ((CIRCLE, LN, R, LARGER, R), False),
+        ((CIRCLE, lnk.LayerNorm(axes="all"), R, LARGER, R), False),
+    ],
+)
+def test_places(layers: tuple[lnk.Node, ...], attained: bool, end: lnk.Node) -> None:
+    arch = lnk.serial(*layers, end, DENSE)
+    C = lnk.sup_diagonal(arch)
+    assert np.isfinite(C.value) and C.is_upper_bound != attained and C.method != "layers"
+    assert lnk.ntk(arch).diagonal(pictures()).max() <= C.value * (1 + 1e-13)
+    image = C.attaining_input((4, 4, 2))
+    one = lnk.ntk(arch).diagonal(image[None])[0]
+    assert one == pytest.approx(C.value, rel=1e-10) if attained else one < 0.999 * C.value
+
+
+def test_negative_weights_are_refused() -> None:
+    layers = CIRCLE, LN, R, lnk.Resize((3, 3), "cubic"), CIRCLE, R, lnk.Flatten(), DENSE
+    with pytest.raises(ArchitectureError, match="negative weights"):
+        lnk.sup_diagonal(lnk.serial(*layers))
+
+
 def test_without_a_norm_it_is_infinite() -> None:
     arch = lnk.serial(lnk.Conv(8, (3, 3)), R, lnk.Flatten(), DENSE)
     C = lnk.sup_diagonal(arch)

@@ -23,6 +23,25 @@ NETWORKS = {
     "norm first": (lnk.cnn(2, norm="first"), (3, 3)),
     "norm last, circular": (lnk.cnn(2, norm="last", padding="CIRCULAR"), (3, 2)),
     "valid, sequences": (lnk.cnn(2, norm="all", filter=(2,), padding="VALID", b_std=0.0), (4,)),
+    "weights of their own": (
+        lnk.serial(
+            lnk.ConvLocal(8, (2, 2), W_std=1.3, b_std=0.2),
+            *(lnk.LayerNorm(), lnk.Relu(), lnk.Flatten(), lnk.Dense(1)),
+        ),
+        (3, 2),
+    ),
+    "places": (
+        lnk.serial(
+            *(lnk.ConvTranspose(8, (2, 1), (1, 2), W_std=1.3), lnk.LayerNorm(0.1), lnk.Relu()),
+            *(
+                lnk.Crop(None, None, -2),
+                lnk.Resize((3, 2), "nearest"),
+                lnk.Conv(8, (2, 2), b_std=0.1),
+            ),
+            *(lnk.Relu(), lnk.Flatten(), lnk.Dense(1)),
+        ),
+        (3, 2),
+    ),
     "strides": (
         lnk.serial(
             lnk.Conv(8, (3, 3), 2, W_std=1.3),

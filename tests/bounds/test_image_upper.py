@@ -25,6 +25,9 @@ def conv(padding: str = "SAME", b_std: float = 0.1) -> lnk.Conv:
     return lnk.Conv(8, (3,), padding=padding, W_std=2**0.5, b_std=b_std)
 
 
+LOCAL = lnk.ConvLocal(8, (3,), W_std=2**0.5, b_std=0.1)
+
+
 def resnet(**options: Any) -> lnk.Serial:
     return lnk.resnet(options.pop("blocks", 2), 8, filter=(3,), **options)
 
@@ -56,6 +59,21 @@ CASES: dict[str, tuple[lnk.Serial, float]] = {
     "trained norms": (
         lnk.cnn(2, 8, filter=(3,), norm="all", norm_layer=lnk.LayerNorm(0.0, True, True)),
         1.01,
+    ),
+    "weights of their own": (
+        lnk.serial(LOCAL, R, lnk.AvgPool(2), LOCAL, TRAINED, R, lnk.SumPool(2), F, DENSE),
+        50.0,
+    ),
+    "places": (
+        lnk.serial(
+            *(conv(), R, lnk.ConvTranspose(8, (3,), 2, b_std=0.3), TRAINED, R, lnk.Resize((4,))),
+            *(conv(), LN, R, lnk.Crop(1), lnk.Resize((5,), "nearest"), G, DENSE),
+        ),
+        50.0,
+    ),
+    "transposed, gaps": (
+        lnk.serial(conv(), TRAINED, R, lnk.ConvTranspose(8, (2,), 3, b_std=0.3), TRAINED, F, DENSE),
+        50.0,
     ),
     "sums over windows": (lnk.serial(conv("CIRCULAR"), LN, R, lnk.SumPool(2), F, DENSE), 1 + 1e-9),
     "pooling before norms": (

@@ -134,6 +134,11 @@ TWINS = {
     "resnet": lnk.resnet((1, 1), 8, norm="all"),
     "sums": lnk.serial(C, R, lnk.SumPool((2, 2)), lnk.GlobalSumPool(), END),
     "all": lnk.serial(C, lnk.LayerNorm(axes="all"), R, lnk.Flatten(), END),
+    "local": lnk.serial(lnk.ConvLocal(8, (3, 2), 2, b_std=0.5), R, lnk.Flatten(), END),
+    "places": lnk.serial(
+        *(C, R, lnk.Crop(0, 3), lnk.ConvTranspose(8, (3, 2), 2, b_std=0.5), R),
+        *(lnk.Resize((5, -1)), lnk.Flatten(), END),
+    ),
     "transformer": lnk.transformer(1, 8, heads=2, embedding=lnk.PositionalEmbedding(0.5, 2.0)),
     "random scores": lnk.serial(
         lnk.Dense(8), lnk.Attention(8, 2, "identity", "sqrt", 1.5, 0.5, 0.25), lnk.Flatten(), END

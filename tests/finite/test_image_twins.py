@@ -20,7 +20,32 @@ def conv(**options: object) -> lnk.Conv:
     return lnk.Conv(8, (3, 2), **{"W_std": 1.4, "b_std": 0.2, **options})
 
 
+def local(**options: object) -> lnk.ConvLocal:
+    return lnk.ConvLocal(8, (3, 2), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
+def transposed(**options: object) -> lnk.ConvTranspose:
+    return lnk.ConvTranspose(8, (3, 2), 2, **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
 NETWORKS = {
+    "local": lnk.serial(
+        local(padding="CIRCULAR"), R, local(padding="VALID"), R, lnk.GlobalAvgPool(), DENSE
+    ),
+    "transposed": lnk.serial(
+        conv(strides=2), R, transposed(), R, transposed(padding="VALID"), R, lnk.Flatten(), DENSE
+    ),
+    "transposed, pooled": lnk.serial(
+        *(conv(), R, transposed(padding="CIRCULAR", b_std=0.0), R, lnk.GlobalAvgPool(), DENSE)
+    ),
+    "another size": lnk.serial(
+        *(conv(), R, lnk.Resize((3, -1)), conv(), R, lnk.Resize((2, 5), "nearest"), conv(), R),
+        *(lnk.Crop(None, None, -2, axis=1), lnk.GlobalAvgPool(), DENSE),
+    ),
+    "cubic": lnk.serial(conv(), R, lnk.Resize((3, 6), "cubic"), conv(), R, lnk.Flatten(), DENSE),
+    "local, flat": lnk.serial(
+        conv(), R, local(strides=2, b_std=0.0), lnk.LayerNorm(), R, lnk.Flatten(), DENSE
+    ),
     "flat": lnk.serial(conv(strides=2), R, conv(), R, lnk.Flatten(), DENSE),
     "LN": lnk.serial(
         conv(padding="CIRCULAR"), lnk.LayerNorm(scale=True, bias=True), R, lnk.Flatten(), DENSE
@@ -43,6 +68,17 @@ def test_one_function_in_both_parametrisations(name: str) -> None:
     ]
     assert made[0].shape == (3, 2)
     np.testing.assert_allclose(made[0], made[1], rtol=2e-4, atol=1e-5)  # float32
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("filter, strides", [((2, 3), (2, 1)), ((1, 3), (3, 2)), ((4, 4), (2, 3))])
+def test_a_transposed_convolution_is_that_of_jax(
+    padding: str, filter: tuple[int, int], strides: tuple[int, int]
+) -> None:
+    arch = lnk.serial(lnk.ConvTranspose(5, filter, strides, padding), lnk.Flatten())
+    net, x = lnk.finite.network(arch, X.shape[1:], rngs=0), X.astype(np.float32)
+    theirs = jax.lax.conv_transpose(x, net.layers[0].weights(), strides, padding)
+    np.testing.assert_allclose(np.asarray(net(x)).reshape(theirs.shape), theirs, atol=1e-5)
 
 
 def test_a_pooling_has_derivatives_inside_a_program() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import cases
 import image_oracle
 import jax
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 import lnkernel as lnk
+from lnkernel.calculus import local_convolution
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.gram import compiled, frames, images, offsets, readout
 from lnkernel.gram.network import needs_of
@@ -22,6 +26,15 @@ DENSE = lnk.Dense(1, W_std=1.1, b_std=0.3)
 
 def conv(*filter: int, **options: object) -> lnk.Conv:
     return lnk.Conv(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
+def local(*filter: int, **options: object) -> lnk.ConvLocal:
+    return lnk.ConvLocal(8, filter or (2, 3), **{"W_std": 1.4, "b_std": 0.2, **options})
+
+
+def transposed(*filter: int, **options: object) -> lnk.ConvTranspose:
+    standard = {"strides": 2, "W_std": 1.4, "b_std": 0.2}
+    return lnk.ConvTranspose(8, filter or (2, 3), **{**standard, **options})
 
 
 R, LN, ALL = lnk.Relu(), lnk.LayerNorm(), lnk.LayerNorm(axes="all")
@@ -49,12 +62,58 @@ FLAT = {
         lnk.Flatten(),
         DENSE,
     ),
+    "local": (conv(), R, local(2, 1, padding="VALID", b_std=0.0), LN, R, lnk.Flatten(), DENSE),
+    "crop": (conv(), R, lnk.Crop(None, None, -2), LN, conv(), R, lnk.Flatten(), DENSE),
+    "crop, LN all": (
+        lnk.Crop(1),
+        conv(),
+        R,
+        ALL,
+        lnk.Crop(0, 1, axis=-1),
+        LN,
+        lnk.Flatten(),
+        DENSE,
+    ),
+    "nearest": (conv(), R, lnk.Resize((2, 3), "nearest"), LN, conv(), R, lnk.Flatten(), DENSE),
+    "transposed": (conv(), R, transposed(padding="VALID"), LN, R, lnk.Flatten(), DENSE),
+    "transposed, gaps": (
+        *(conv(strides=2), R, transposed(1, 2, strides=(2, 3), b_std=0.0), R, conv(1, 2), LN, R),
+        *(lnk.Flatten(), DENSE),
+    ),
     "flat at once": (lnk.Flatten(), lnk.Dense(8, b_std=0.1), R, DENSE),
 }
 POOLED = {
     "GAP": (conv(), R, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP, LN all": (conv(), R, ALL, conv(), R, lnk.GlobalAvgPool(), DENSE),
     "GAP as a sum": (conv(), R, conv(), R, lnk.GlobalSumPool(), DENSE),
+    "GAP, local": (conv(), R, local(), R, conv(2, 2), R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, crop": (conv(), R, lnk.Crop(1), conv(2, 2), LN, R, lnk.GlobalAvgPool(), DENSE),
+    "GAP, nearest": (
+        conv(),
+        R,
+        lnk.Resize((2, 3), "nearest"),
+        conv(),
+        R,
+        lnk.GlobalAvgPool(),
+        DENSE,
+    ),
+    "GAP, transposed": (
+        transposed(1, 3, padding="CIRCULAR"),
+        R,
+        transposed(2, 1, strides=(1, 2), b_std=0.0),
+        R,
+        lnk.GlobalAvgPool(),
+        DENSE,
+    ),
+    "smaller": (conv(), R, lnk.Resize((2, -1)), conv(), R, lnk.Flatten(), DENSE),
+    "larger, LN": (conv(), R, lnk.Resize((4, 3)), LN, conv(), R, lnk.GlobalAvgPool(), DENSE),
+    "larger, no antialias": (
+        *(conv(), lnk.Resize((2, 3), antialias=False), R, conv(), R, lnk.Flatten(), DENSE),
+    ),
+    "local, average": (
+        *(local(strides=2, padding="CIRCULAR"), LN, R, lnk.AvgPool((2, 1), 1)),
+        *(local(1, 2, b_std=0.0), R, lnk.Flatten(), DENSE),
+    ),
     "average": (conv(), R, lnk.AvgPool((2, 1)), conv(), R, lnk.Flatten(), DENSE),
     "sum, LN": (conv(), R, lnk.SumPool((2, 2), 1, "SAME"), LN, conv(), R, lnk.Flatten(), DENSE),
 }
@@ -147,7 +206,17 @@ BY_OFFSETS = {
 }
 EVERY = FLAT | POOLED | STAGED | BY_OFFSETS
 DEAR = {"average", "LN all behind", "sum, LN", "GAP, LN all", "no bias", "LN behind"}
-DEAR |= {"odd", "pooled branches"}
+DEAR |= {
+    "odd",
+    "pooled branches",
+    "local",
+    "crop",
+    "crop, LN all",
+    "GAP, crop",
+    "nearest",
+    "transposed",
+}
+DEAR |= {"larger, LN", "larger, no antialias"}
 
 
 @pytest.mark.parametrize("name", cases.some_slow([*EVERY], DEAR))
@@ -190,6 +259,10 @@ def test_pooling_by_offsets(name: str) -> None:
         (conv(), R, lnk.GlobalAvgPool(), LN),
         (conv(2, 2), R, conv(2, 2, padding="CIRCULAR"), R, lnk.GlobalAvgPool()),
         (conv(), lnk.Gelu(), lnk.GlobalAvgPool()),
+        (conv(), R, local(), R, lnk.GlobalAvgPool()),
+        (conv(), R, transposed(), R, lnk.GlobalAvgPool()),
+        (conv(), R, lnk.Crop(1), lnk.GlobalAvgPool()),
+        (conv(), R, lnk.Resize((4, 4)), lnk.GlobalAvgPool()),
     ],
 )
 def test_what_mixes_offsets(layers: tuple[lnk.Node, ...]) -> None:
@@ -242,6 +315,118 @@ def test_sequences_and_volumes() -> None:
     np.testing.assert_allclose(found[0], found[2], rtol=1e-14)
 
 
+def test_without_pooling_nobody_knows_whether_weights_are_shared() -> None:
+    """Kernels of equal positions are the same numbers; a pooling tells the two apart."""
+    for end in (lnk.Flatten(), lnk.GlobalAvgPool()):
+        made = [lnk.kernels(lnk.serial(first, R, end, DENSE))(X) for first in (conv(), local())]
+        alike = [(one == two).all() for one, two in zip(*made, strict=True)]
+        assert all(alike) if end == lnk.Flatten() else not any(alike)
+
+
+def test_a_shared_bias_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle tells biases of each position's own from one for all."""
+    arch = lnk.serial(*POOLED["GAP, local"])
+    right = local_convolution.independent
+
+    def wrong(num: Any, state: Any) -> Any:
+        made = right(num, state)
+        c = made.total.c + 1e-6 * (made.total.c == 0)
+        return dataclasses.replace(made, total=dataclasses.replace(made.total, c=c, w=(1 - c) / 2))
+
+    monkeypatch.setattr(local_convolution, "independent", wrong)
+    assert error(arch, X[0], X[1]) > 1e-9
+
+
+def test_wrong_places_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle tells a transposed convolution from one whose positions are moved by one, and so of resized images."""
+    for name, layer in (("GAP, transposed", lnk.ConvTranspose), ("nearest", lnk.Resize)):
+        arch, right = lnk.serial(*(FLAT | POOLED)[name]), layer.over
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                layer, "over", lambda self, shape, f=right: tuple(map(np.flip, f(self, shape)))
+            )
+            assert error(arch, X[0], X[1]) > 1e-6
+    with monkeypatch.context() as patch:
+        patch.setattr(lnk.Resize, "weights", lambda self, shape: [np.full((2, 3), 0.3), np.eye(2)])
+        assert error(lnk.serial(*POOLED["smaller"]), X[0], X[1]) > 1e-6
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic", "lanczos3", "lanczos5"])
+def test_images_of_another_size_are_those_of_jax(method: str, antialias: bool) -> None:
+    """For all lengths, and with a linear network, for which resizing after it is the same as before it."""
+    layer = lnk.Resize((5, -1), method, antialias)
+    assert layer.behind((3, 2)) == (5, 2)
+    for n in range(1, 8):
+        for m in range(1, 12):
+            with jax.enable_x64(True):
+                theirs = jax.image.resize(np.eye(n), (m, n), method, antialias=antialias)
+            if method == "nearest":
+                made = np.eye(n)[lnk.Resize((m,), method).over((n,))[0]]
+            else:
+                made = lnk.Resize((m,), method, antialias).weights((n,))[0]
+            np.testing.assert_allclose(made, theirs, atol=1e-14)
+    with jax.enable_x64(True):
+        other = np.asarray(jax.image.resize(X, (3, 5, 2, 2), method, antialias=antialias))
+    linear, ends = lnk.Dense(8, 1.3), (lnk.Dense(8), lnk.Flatten(), DENSE)
+    both = (
+        lnk.kernels(lnk.serial(linear, layer, *ends))(X),
+        lnk.kernels(lnk.serial(linear, *ends))(other),
+    )
+    for mine, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("end", [lnk.Flatten(), lnk.GlobalAvgPool()])
+@pytest.mark.parametrize("act", [R, lnk.RectifiedPower(2), lnk.Gelu(), lnk.Cos(2.0)], ids=repr)
+def test_half_the_size_is_a_pooling(act: lnk.Node, end: lnk.Node) -> None:
+    """Also with lengths of more digits or a wider range than float64's, which some activations need."""
+    some = RNG.normal(size=(2, 4, 4, 2))
+    pool, smaller = lnk.AvgPool((2, 2)), lnk.Resize((2, 2), antialias=False)
+    both = [
+        lnk.kernels(lnk.serial(conv(2, 2), act, LN, half, conv(2, 2), act, end, DENSE))(some)
+        for half in (pool, smaller)
+    ]
+    for mine, yours in zip(*both, strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=5e-15)
+
+
+def test_crops_are_those_of_python() -> None:
+    body = conv(), R, lnk.Flatten(), DENSE
+    for start, stop, step in (
+        (1, None, None),
+        (None, -1, 1),
+        (None, None, -1),
+        (-1, 0, -1),
+        (0, 9, 2),
+    ):
+        found = lnk.ntk(lnk.serial(lnk.Crop(start, stop, step), *body))(X)
+        np.testing.assert_array_equal(found, lnk.ntk(lnk.serial(*body))(X[:, start:stop:step]))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: lnk.Crop(1.5), "start must be a whole number or None, got 1.5"),
+        (lambda: lnk.Crop(step=0), "step must not be 0"),
+        (lambda: lnk.Crop(axis=3), "axis must be a whole number from -3 to 2"),
+        (lambda: lnk.Crop(axis=2).over((3, 2)), "its axis 2 is not among the 2"),
+        (lambda: lnk.Crop(5).over((3, 2)), "none of the 3 positions along axis 0 stays"),
+        (lambda: lnk.Resize((0, 3)), "shape must have whole numbers from 1 on, or -1"),
+        (lambda: lnk.Resize((3, 3), "spline"), "method='spline' is not known. Use one of nearest"),
+        (lambda: lnk.Resize((3, 3), antialias=1), "antialias must be True or False"),
+        (lambda: lnk.ConvTranspose(8, (3, 3), 0), "ConvTranspose: strides must be a whole number"),
+        (lambda: lnk.serial(lnk.Flatten(), lnk.Crop(1)), "Crop at layer 1: it acts on positions"),
+        (lambda: lnk.serial(lnk.Conv(8, 3), lnk.Resize((3, 3))), "Resize at layer 1.*2 axes"),
+        (lambda: lnk.serial(lnk.Conv(8, 3), lnk.ConvTranspose(8, (3, 3))), "2 axes"),
+        (lambda: lnk.ntk(lnk.serial(conv(), lnk.Crop(1))), "an output at every position"),
+    ],
+)
+def test_layers_of_places_that_cannot_be(make: Any, reason: str) -> None:
+    with pytest.raises(ArchitectureError, match=reason):
+        make()
+
+
 def test_dense_networks_on_flat_images() -> None:
     arch = lnk.mlp(hidden=2, norm="first")
     flat = X.reshape(3, -1)
@@ -266,6 +451,23 @@ def test_derivatives(end: lnk.Node) -> None:
         assert abs(float((dx * step).sum()) / ((there - back) / 2) - 1) < 1e-7
         changed = [float(theta(X[0], 1.4 + s)) for s in (1e-5, -1e-5)]
         assert abs(float(dW) / ((changed[0] - changed[1]) / 2e-5) - 1) < 1e-7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (conv(), R, transposed(), R, lnk.Crop(1, 4), lnk.Flatten(), DENSE),
+        (local(), R, lnk.Resize((4, 3)), lnk.GlobalAvgPool(), DENSE),
+    ],
+)
+def test_derivatives_behind_other_places(layers: tuple[lnk.Node, ...]) -> None:
+    theta, step = lnk.ntk(lnk.serial(*layers)), 1e-5 * STEP
+    with jax.enable_x64(True):
+        value, dx = jax.jit(jax.value_and_grad(lambda x: theta(x[None], X[1:2])[0, 0]))(X[0])
+    there, back = (float(theta((X[0] + s * step)[None], X[1:2])[0, 0]) for s in (1, -1))
+    assert float(value) == pytest.approx(float(theta(X[:1], X[1:2])[0, 0]), rel=1e-14)
+    assert float((np.asarray(dx) * step).sum()) == pytest.approx((there - back) / 2, rel=1e-7)
 
 
 @pytest.mark.slow

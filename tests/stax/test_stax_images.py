@@ -36,7 +36,7 @@ def test_the_same_words_have_the_same_kernels(name: str) -> None:
 
 
 def test_there_are_enough() -> None:
-    assert len(TEXTS) >= 17 and "0.6.5" in str(GOLDEN["about"])
+    assert len(TEXTS) >= 32 and "0.6.5" in str(GOLDEN["about"])
 
 
 def test_finite_networks() -> None:
@@ -66,6 +66,42 @@ def test_predictions_on_images() -> None:
     np.testing.assert_allclose(predict(x_test=images, get="ntk"), y, atol=1e-9)
 
 
+def beside(*branches: Any) -> stax.Layer:
+    return stax.serial(stax.FanOut(len(branches)), stax.parallel(*branches), stax.FanInConcat())
+
+
+def test_channels_side_by_side_at_finite_width() -> None:
+    """The sum of branches has as many parameters as weights of channels side by side, and the law of their outputs."""
+    one, other = stax.Dense(8), stax.serial(stax.Dense(24), stax.Relu())
+    layer = stax.serial(beside(one, other), stax.Dense(1, 2.0, 0.5))
+    x = np.array([[0.5, -1.0, 2.0]])
+    kernel = float(layer.kernel_fn(x, None, "nngp")[0, 0])
+    parts = [
+        stax.serial(part, stax.Dense(1)).kernel_fn(x, None, "nngp")[0, 0] for part in (one, other)
+    ]
+    assert kernel == pytest.approx(4 * (parts[0] / 4 + 3 * parts[1] / 4) + 0.25, rel=1e-14)
+    _, params = layer.init_fn(jax.random.key(0), (-1, 3))
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 3 * (8 + 24) + 32 + 1
+    assert layer.apply_fn(params, x).shape == (1, 1)
+
+
+def test_parts_and_sizes() -> None:
+    S = stax.Slice
+    assert stax.Index(S[:, 1:3]).arch == lnk.Crop(1, 3)
+    assert stax.Index(S[..., ::2, :]).arch == lnk.Crop(step=2, axis=-1)
+    assert stax.Index(S[:, ::-1, ..., :2, :]).arch == lnk.serial(
+        lnk.Crop(step=-1), lnk.Crop(stop=2, axis=-1)
+    )
+    assert stax.Index(...).arch == stax.Index(S[:, :]).arch == lnk.Identity()
+    assert stax.ImageResize((-1, -1, -1), "linear").arch == lnk.Identity()
+    cubic = jax.image.ResizeMethod.CUBIC
+    assert stax.ImageResize((-1, 4, -1, -1), cubic, False).arch == lnk.Resize(
+        (4, -1), "cubic", False
+    )
+    assert stax.ConvTranspose(8, (3, 3)).arch == lnk.ConvTranspose(8, (3, 3), 1, "VALID")
+    assert stax.Dropout(1).arch == stax.Dropout(0.5, "test").arch == lnk.Identity()
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "channels first": (
         lambda: stax.Conv(8, (3, 3), dimension_numbers=("NCHW", "OIHW", "NCHW")),
@@ -92,6 +128,36 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "n_chan_pos_emb=3 is a share of channels",
     ),
     "a word": (lambda: stax.GlobalSelfAttention(8, 4, 4, 2, pos_emb_type="ADD"), "'ADD' is not"),
+    "channels resized": (
+        lambda: stax.ImageResize((-1, 4, 4, 8), "linear"),
+        "stax.ImageResize: shape must have -1 for the inputs and for the channels",
+    ),
+    "a spline": (
+        lambda: stax.ImageResize((-1, 4, 4, -1), "spline"),
+        "method='spline' is not known",
+    ),
+    "part of the inputs": (lambda: stax.Index(stax.Slice[::2]), "a part of the inputs"),
+    "part of the channels": (lambda: stax.Index(stax.Slice[..., :3]), "a part of the channels"),
+    "a number": (lambda: stax.Index(stax.Slice[:, 2]), "2 is neither a slice nor ...; a number"),
+    "dots": (lambda: stax.Index(stax.Slice[..., 1:, ...]), "has ... more than once"),
+    "concatenated in space": (lambda: stax.FanInConcat(1), "axis=1 is not that of the channels"),
+    "concatenated, then bent": (
+        lambda: stax.serial(beside(stax.Dense(8), stax.Dense(8)), stax.Relu()),
+        "stax.FanInConcat: .*not identically distributed, and Relu follows",
+    ),
+    "concatenated, then copied": (
+        lambda: stax.serial(beside(stax.Dense(8), stax.Dense(8)), stax.FanOut(2)).arch,
+        "and FanOut follows",
+    ),
+    "concatenated at the end": (lambda: beside(stax.Dense(8), stax.Dense(8)).arch, "no weights"),
+    "an unknown width": (
+        lambda: stax.serial(beside(stax.Dense(8), stax.Identity()), stax.Dense(1)),
+        "the number of channels of a branch is not known",
+    ),
+    "nothing beside": (lambda: stax.FanInConcat().arch, "nothing to put side by side"),
+    "Dropout": (lambda: stax.Dropout(0.9), 'draws new masks at every call.*mode="test"'),
+    "Dropout, mode": (lambda: stax.Dropout(0.9, "tests"), 'mode: expected "train" or "test"'),
+    "Dropout, rate": (lambda: stax.Dropout(0.0, "test"), "rate: expected a number above 0"),
     "batch_axis_out": (lambda: stax.Flatten(batch_axis_out=1), "batch_axis_out=1 are not 0"),
     "embeddings of the input": (
         lambda: stax.serial(

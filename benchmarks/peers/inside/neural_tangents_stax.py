@@ -19,6 +19,9 @@ import jax.numpy as jnp  # noqa: E402  # x64 is set before
 import neural_tangents  # noqa: E402  # x64 is set before
 from neural_tangents import stax  # noqa: E402  # x64 is set before
 
+LOCAL = "stax.ConvLocal(8, (2, 3), (2, 1), 'SAME', 1.4, 0.2)"
+SQUARE = "stax.ConvLocal(8, (2, 2), (1, 1), 'SAME', 1.4, 0.2)"
+CONV = "stax.Conv(8, (2, 3), padding='SAME', b_std=0.2), stax.Relu()"
 D, END = "stax.Dense(8, 1.3, 0.2)", "stax.GlobalAvgPool(), stax.Dense(1, 1.2)"
 LOOK = "stax.GlobalSelfAttention(8, 4, 4, 2, "
 NEAR = "pos_emb_decay_fn=lambda d: jnp.exp(-d / 3), pos_emb_p_norm=1, W_pos_emb_std=0.7"
@@ -39,6 +42,27 @@ WORDS = [
     f"{NEAR}), {END}",
 ]
 IMAGES = [
+    f"{CONV}, stax.FanOut(2), stax.parallel(stax.Conv(8, (2, 2), padding='SAME'), stax.serial({CONV})), "
+    "stax.FanInConcat(), stax.AvgPool((2, 1)), stax.Conv(8, (2, 2), b_std=0.4), stax.Relu(), "
+    f"stax.Dropout(0.9, mode='test'), {END}",
+    f"{CONV}, stax.FanOut(2), stax.parallel(stax.Identity(), stax.serial(stax.Dense(24, 0.9), stax.Erf())), "
+    "stax.FanInConcat(-1), stax.Flatten(), stax.Dense(8, 1.2, 0.3), stax.Relu(), stax.Dense(1)",
+    f"{LOCAL}, stax.Relu(), stax.Flatten(), stax.Dense(1, 1.2)",
+    f"{LOCAL}, stax.Relu(), stax.ConvLocal(8, (2, 2), padding='CIRCULAR'), stax.LayerNorm(), stax.Relu(), {END}",
+    f"stax.ConvTranspose(8, (3, 2), (2, 3), 'SAME', 1.4, 0.2), stax.Relu(), {END}",
+    "stax.ConvTranspose(8, (2, 3), (3, 2)), stax.Relu(), stax.Flatten(), stax.Dense(1)",
+    f"stax.Conv(8, (2, 2), b_std=0.3), stax.Relu(), stax.ConvTranspose(8, (3, 3), (2, 2), 'CIRCULAR', 1.4), "
+    f"stax.LayerNorm(), stax.Relu(), {END}",
+    "stax.Conv(8, (2, 2)), stax.Relu(), stax.ConvTranspose(8, (3, 2), (2, 1), 'CIRCULAR'), stax.Relu(), "
+    "stax.Flatten(), stax.Dense(1)",
+    f"stax.Conv(8, (2, 2), b_std=0.3), stax.Relu(), stax.ImageResize((-1, 5, 5, -1), 'linear'), {CONV}, {END}",
+    f"stax.Conv(8, (2, 2), b_std=0.3), stax.Relu(), {CONV}, stax.ImageResize((-1, 2, -1, -1), 'bilinear'), {END}",
+    f"stax.ImageResize((-1, 2, 5, -1), 'linear', False), {CONV}, {END}",
+    "stax.ImageResize((-1, 6, 2, -1), 'nearest'), stax.Conv(8, (2, 2)), stax.Relu(), stax.Flatten(), stax.Dense(1)",
+    f"{CONV}, stax.Index(stax.Slice[:, :2, ::-1]), stax.Conv(8, (2, 2)), stax.Relu(), stax.Flatten(), stax.Dense(1)",
+    f"stax.Index(stax.Slice[..., ::2, :]), {CONV}, stax.Index(stax.Slice[:, 1:]), {END}",
+    # behind a Conv, where all positions are compared, it exchanges the axes of a ConvLocal's filter: a square one
+    f"stax.Conv(8, (2, 2), b_std=0.3), stax.Relu(), {SQUARE}, stax.Relu(), stax.Conv(8, (1, 2)), stax.Relu(), {END}",
     f"stax.Conv(8, (2, 3), (2, 1), 'SAME', 1.4, 0.2), stax.Relu(), {END}",
     f"stax.Conv(8, (2, 2)), stax.LayerNorm(axis=(1, 2, 3), eps=0.1), stax.Relu(), {END}",
     "stax.Conv(8, (2, 2), padding='CIRCULAR', dimension_numbers=('NHWC', 'HWIO', 'NHWC')), stax.FanOut(2), "

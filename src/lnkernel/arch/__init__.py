@@ -4,8 +4,9 @@ from lnkernel.arch.activate import Activate
 from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal, ConvTranspose
 from lnkernel.arch.convolutional import cnn
+from lnkernel.arch.crop import Crop
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise, Identity
 from lnkernel.arch.embedding import PositionalEmbedding
@@ -24,6 +25,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Piecewise, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resize import Resize
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import (
     Cos,
@@ -46,7 +48,10 @@ __all__ = [
     "AvgPool",
     "Clip",
     "Conv",
+    "ConvLocal",
+    "ConvTranspose",
     "Cos",
+    "Crop",
     "Dense",
     "Elementwise",
     "Elu",
@@ -71,6 +76,7 @@ __all__ = [
     "RMSNorm",
     "RectifiedPower",
     "Relu",
+    "Resize",
     "Scale",
     "Selu",
     "Serial",

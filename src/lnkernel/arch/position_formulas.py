@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 
 from lnkernel.arch.attention import Attention
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal, ConvTranspose
+from lnkernel.arch.crop import Crop
 from lnkernel.arch.embedding import PositionalEmbedding
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool, GlobalSumPool, SumPool, WindowPool
 from lnkernel.arch.recursion import ALL, State, Step, add, brackets, number_text, recursion, times
+from lnkernel.arch.resize import SAME, Resize
 from lnkernel.arch.window import Window
 
 
@@ -49,11 +51,40 @@ def squared(std: float) -> str | None:
 
 @recursion.register
 def _(layer: Conv, before: State, number: int) -> Step:
+    return _filtered(layer, before, number, window_text(layer.window))
+
+
+@recursion.register
+def _(layer: ConvTranspose, before: State, number: int) -> Step:
+    """The same, where the filter reads the image with zeros between its positions."""
+    says = window_text(Window(layer.filter, layer.strides, layer.padding))
+    return _filtered(layer, before, number, says + r",\; \text{zeros in between}")
+
+
+def _filtered(layer: Conv | ConvTranspose, before: State, number: int, says: str) -> Step:
     r"""$K' = \sigma_w^2 \mathcal{A}(K) + \sigma_b^2$ and $\Theta' = K' + \sigma_w^2 \mathcal{A}(\Theta + g K)$."""
     weight, inner = float(layer.W_std) ** 2, before.with_scales()
     through = times(weight, operator("A", number, inner)) if inner else None
     return Step(
         add(times(weight, operator("A", number, before.K)), squared(layer.b_std)),
+        add(f"K_{{{number}}}", through),
+        says=says,
+    )
+
+
+@recursion.register
+def _(layer: ConvLocal, before: State, number: int) -> Step:
+    r"""$K' = \mathcal{D}(\sigma_w^2 \mathcal{A}(K) + \sigma_b^2)$ and
+    $\Theta' = K' + \sigma_w^2 \mathcal{D}(\mathcal{A}(\Theta + g K))$, where $\mathcal{D}$ keeps $p = p'$ alone."""
+    weight, inner = float(layer.W_std) ** 2, before.with_scales()
+
+    def at_equal(terms: str) -> str:
+        return operator("D", number, terms)
+
+    mean = operator("A", number, before.K)
+    through = times(weight, at_equal(operator("A", number, inner))) if inner else None
+    return Step(
+        at_equal(add(times(weight, mean), squared(layer.b_std))),
         add(f"K_{{{number}}}", through),
         says=window_text(layer.window),
     )
@@ -87,6 +118,20 @@ def _(layer: GlobalAvgPool, before: State, number: int) -> Step:
 @recursion.register
 def _(layer: GlobalSumPool, before: State, number: int) -> Step:
     return _pool("S", before, number, ALL)
+
+
+@recursion.register
+def _(layer: Crop, before: State, number: int) -> Step:
+    parts = ["" if each is None else str(each) for each in (layer.start, layer.stop, layer.step)]
+    says = rf",\; \text{{axis {layer.axis}}},\; {':'.join(parts)}"
+    return _pool("M", before, number, says)
+
+
+@recursion.register
+def _(layer: Resize, before: State, number: int) -> Step:
+    sizes = r" \times ".join(r"\cdot" if n == SAME else str(n) for n in layer.shape)
+    method = f"{layer.method}, antialias" if layer.mixes and layer.antialias else layer.method
+    return _pool("M", before, number, rf",\; {sizes},\; \text{{{method}}}")
 
 
 def _pool(letter: str, before: State, number: int, says: str) -> Step:

@@ -147,8 +147,10 @@ def _legend(body: str) -> Iterable[str]:
         "x_p": r"K_l, \Theta_l \text{ for positions } p \text{ of } x \text{ and } p' \text{ of } x'",
         r"\mathcal{A}": r"\mathcal{A}_l(K)_{pp'} = \text{mean of } K \text{ over equal places of the filter at } "
         r"p \text{ and } p'",
+        r"\mathcal{D}": r"\mathcal{D}_l(K)_{pp'} = K_{pp'} \text{ for } p = p', \text{ else } 0",
         r"\mathcal{P}": r"\mathcal{P}_l \text{ the mean over the windows at } p \text{ and } p'",
         r"\mathcal{S}": r"\mathcal{S}_l \text{ the sum over the windows at } p \text{ and } p'",
+        r"\mathcal{M}": r"\mathcal{M}_l(K) = M_l K M_l^T \text{ with the map } M_l \text{ of the positions}",
         r"\mathcal{T}": r"\mathcal{T}_l(K) = \text{mean of } K_{pp} \text{ over all positions}",
         r"\overline": r"\overline{q} \text{ the mean over all positions}",
         r"\mathcal{Z}": r"\mathcal{Z}_l(K) = \zeta_l\,K\,\zeta_l'^T,\; \zeta_l' \text{ that of } x'",

@@ -12,8 +12,9 @@ from typing import TypeVar
 from lnkernel.arch.affine import Scale, Shift
 from lnkernel.arch.attention import Attention
 from lnkernel.arch.compose import Parallel, Serial, parallel, residual, serial
-from lnkernel.arch.convolution import Conv
+from lnkernel.arch.convolution import Conv, ConvLocal, ConvTranspose
 from lnkernel.arch.convolutional import cnn
+from lnkernel.arch.crop import Crop
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Identity
 from lnkernel.arch.embedding import PositionalEmbedding
@@ -25,6 +26,7 @@ from lnkernel.arch.norms import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.arch.piecewise import Clip, Elu, Selu
 from lnkernel.arch.polynomial import Hermite, Polynomial
 from lnkernel.arch.pooling import AvgPool, Flatten, GlobalAvgPool, GlobalSumPool, SumPool
+from lnkernel.arch.resize import Resize
 from lnkernel.arch.resnet import resnet
 from lnkernel.arch.smooth import Cos, Erf, Gaussian, Gelu, Sigmoid, Silu, Sin, Softplus, Tanh
 from lnkernel.arch.transformer import transformer
@@ -81,6 +83,10 @@ for _builder in (
     *(Elu, Selu, Clip, Sign, Step, Polynomial, Hermite),
     *(
         Conv,
+        ConvLocal,
+        ConvTranspose,
+        Crop,
+        Resize,
         AvgPool,
         SumPool,
         GlobalAvgPool,

@@ -15,6 +15,11 @@ The raw images have $L = 0$, $Q = \infty$ and $\Theta = 0$. Every layer turns su
   $\Theta' \le q' + Tw\langle q\rangle$ with $w\langle q\rangle/q' \le wQ/Q'$, so that $T' = 1 + T\,wQ/Q'$. Zeros around
   the image leave at least one of the $n$ places of a filter, $L' = wL/n + b$; without them $L' = wL + b$. The mean of
   matrices over shifts keeps the inequality of W for each, and $\zeta^T 11^T\zeta \ge 0$: $W' = 1 + W$. The means are 0.
+* **ConvLocal** does the same at every position, and leaves $K'_{pp'} = \Theta'_{pp'} = 0$ between different ones, so
+  that $\zeta^T\Theta'\zeta = \sum\zeta_p^2\Theta'_p \le T'\,\zeta^T K'\zeta$: $W' = T'$.
+* **ConvTranspose** is a convolution with zeros between the positions, of which a filter that is as large as the strides
+  reads at least one, and a smaller one perhaps none: then $L' = b$.
+* **Crop, Resize** by the method "nearest" take some of the positions, which keeps all; by "linear" they are a pooling.
 * **Activations of degree 1** on Gaussian coordinates, also with a trainable scale before them: $u\phi' = \phi$ and
   $E\,\phi'^2 = E\,\phi^2/q$ on the diagonal, so that q and Θ are both multiplied by $a = E\,\phi(u)^2$ of a unit
   Gaussian. T stays; $l = h = (E\phi)^2/a$, with $l = 0$ if $E\phi < 0$. Because Θ is a kernel and features have a mean,
@@ -64,6 +69,9 @@ from lnkernel.arch import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
+    ConvTranspose,
+    Crop,
     Dense,
     Elementwise,
     Flatten,
@@ -76,6 +84,7 @@ from lnkernel.arch import (
     Parallel,
     PositionalEmbedding,
     PositivelyHomogeneous,
+    Resize,
     RMSNorm,
     Scale,
     Serial,
@@ -225,6 +234,43 @@ def _(layer: Dense, before: Limits, here: str) -> Limits:
 
 @through.register
 def _(layer: Conv, before: Limits, here: str) -> Limits:
+    return patched(layer, before)
+
+
+@through.register
+def _(layer: ConvLocal, before: Limits, here: str) -> Limits:
+    made = patched(layer, before)
+    return dataclasses.replace(made, W=made.T)
+
+
+@through.register
+def _(layer: ConvTranspose, before: Limits, here: str) -> Limits:
+    reads_some = all(k >= s for k, s in zip(layer.filter, layer.strides, strict=True))
+    kept = 1 / math.prod(layer.filter) if reads_some else 0.0
+    return weighed(before, layer.W_std**2, layer.b_std**2, kept)
+
+
+@through.register
+def _(layer: Crop, before: Limits, here: str) -> Limits:
+    return before
+
+
+@through.register
+def _(layer: Resize, before: Limits, here: str) -> Limits:
+    if not layer.mixes:
+        return before
+    if layer.method != "linear":
+        refuse(
+            "Resize",
+            here,
+            f'the method "{layer.method}" has negative weights, whose sums may be small where Θ is not',
+            'Use "linear" or "nearest"',
+        )
+    return mixed(before)
+
+
+def patched(layer: Conv | ConvLocal, before: Limits) -> Limits:
+    """Behind the weights of a filter, at every position by itself."""
     kept = 1 / math.prod(layer.filter) if layer.padding == "SAME" else 1.0
     return weighed(before, layer.W_std**2, layer.b_std**2, kept)
 

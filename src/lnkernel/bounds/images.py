@@ -10,6 +10,14 @@ $|\Theta_{pp'}| \le \max_p \Theta_{pp}$ and $|K_{pp'}| \le \max_p q_p$, keep tha
 that is the same at all positions, and without zeros around it, all positions are alike and what is computed is the
 dense network: with circular (or no) padding $C = C_{dense}$.
 
+Weights of their own at every position, `ConvLocal`, give equal positions the K and Θ that shared ones do, and different
+positions none in common. So all of this holds for them; but a pooling behind them takes means of features that are not
+the same at all positions, whatever the image is, and then $C_{dense}$ is an upper bound.
+
+A transposed convolution has zeros between the positions that its filter reads: as with zeros around an image, the means
+over the places are of fewer than there are, and $C_{dense}$ is an upper bound. Cropping takes some of the positions,
+and resizing takes one for each, or means with weights that are not negative ("linear"), as pooling does.
+
 Attention by a softmax takes means, too. Its weights $\zeta$ are of one input, positive, with sum 1, so that
 $q' = \sigma_{OV}^2\,\zeta K\zeta^T + \sigma_b^2$ and
 $\Theta' = \sigma_{OV}^2\,\zeta\Theta\zeta^T + 2(q' - \sigma_b^2) + \sigma_b^2$
@@ -37,6 +45,9 @@ from lnkernel.arch import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
+    ConvTranspose,
+    Crop,
     Dense,
     Elementwise,
     Flatten,
@@ -45,6 +56,7 @@ from lnkernel.arch import (
     LayerNorm,
     Node,
     PositivelyHomogeneous,
+    Resize,
     RMSNorm,
     Scale,
     Serial,
@@ -62,6 +74,7 @@ class Counterpart:
         layers: its layers so far.
         attained: whether an image that is the same everywhere has the Θ(x, x) of the dense network: no zeros come in.
         pooled: whether a mean over positions has been taken. A norm behind it has no proof.
+        alike: whether an image that is the same everywhere has the same features at all positions.
         only_means: whether the mean of the squared lengths over the positions is bounded, and not the largest one.
     """
 
@@ -69,6 +82,7 @@ class Counterpart:
     attained: bool = True
     pooled: bool = False
     only_means: bool = False
+    alike: bool = True
 
     @property
     def arch(self) -> Serial:
@@ -76,11 +90,11 @@ class Counterpart:
 
     def then(self, layer: Node, attained: bool = True, pooled: bool = False) -> Counterpart:
         """With one more layer, a dense one."""
-        return Counterpart(
-            (*self.layers, layer),
-            self.attained and attained,
-            self.pooled or pooled,
-            self.only_means,
+        return dataclasses.replace(
+            self,
+            layers=(*self.layers, layer),
+            attained=self.attained and attained and (self.alike or not pooled),
+            pooled=self.pooled or pooled,
         )
 
 
@@ -128,6 +142,40 @@ def _(layer: Serial, before: Counterpart, here: str) -> Counterpart:
 
 @behind.register
 def _(layer: Conv, before: Counterpart, here: str) -> Counterpart:
+    return _dense_for(layer, before, here)
+
+
+@behind.register
+def _(layer: ConvLocal, before: Counterpart, here: str) -> Counterpart:
+    return dataclasses.replace(_dense_for(layer, before, here), alike=False)
+
+
+@behind.register
+def _(layer: ConvTranspose, before: Counterpart, here: str) -> Counterpart:
+    """No position is read more often than the filter is large, and there are no fewer of them behind it."""
+    dense = Dense(layer.channels, W_std=layer.W_std, b_std=layer.b_std)
+    keeps_all = set(layer.strides) == {1} and layer.padding == "CIRCULAR"
+    return before.then(dense, attained=keeps_all)
+
+
+@behind.register
+def _(layer: Crop, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
+    return before.then(Identity())
+
+
+@behind.register
+def _(layer: Resize, before: Counterpart, here: str) -> Counterpart:
+    _demand_all_bounded(layer, before, here)
+    if not layer.mixes:
+        return before.then(Identity())
+    if layer.method != "linear":
+        _refuse(layer, here, 'the proof is for weights that are not negative, those of "linear"')
+    return before.then(Identity(), pooled=True)
+
+
+def _dense_for(layer: Conv | ConvLocal, before: Counterpart, here: str) -> Counterpart:
+    """The counterpart with the Dense that acts at every position."""
     if before.only_means and (layer.padding == "VALID" or set(layer.strides) != {1}):
         _refuse(
             layer,

@@ -61,8 +61,8 @@ class SupDiagonal:
             for the search, which could miss a peak narrower than its grid.
         enclosure: rigorous (lower, upper), where certified; `value` is then the upper end.
         is_upper_bound: whether `value` is proved to be at least C, and C may be less: of networks on images with
-            zeros around them, or of which C itself is not known (method "layers"). Norms are those of the pixels
-            of an image that is the same everywhere.
+            zeros around them, or that pool behind a ConvLocal, or of which C itself is not known (method "layers").
+            Norms are those of the pixels of an image that is the same everywhere.
 
     >>> import lnkernel as lnk
     >>> c = lnk.sup_diagonal(lnk.mlp(hidden=2, norm="last"))
@@ -171,7 +171,8 @@ class SupDiagonal:
             return "It is proved from layer to layer: C may be less, and no image is known to attain it."
         dense = "It is that of the dense network with the same layers"
         if self.is_upper_bound:
-            return f"{dense}; zeros come in around the images, so that C may be less."
+            why = "zeros in what filters read, or weights of each position's own, leave less of Θ"
+            return f"{dense}; {why}, so that C may be less."
         large = ", as they grow" if math.isinf(self.attained_at) else ""
         return f"{dense}, attained by images that are the same at all positions{large}."
 
@@ -181,7 +182,7 @@ class SupDiagonal:
         r"""An input at which $\Theta(x, x)$ is C: of a network on images one that is the same at all positions.
 
         Where C is approached as $|x| \to \infty$, an input of the norm `far`; as $x \to 0$, of the norm 1/`far`. Where
-        `is_upper_bound`, the input of the dense network that attains it, which an image with zeros around does not; an
+        `is_upper_bound`, the input of the dense network that attains it, which such images do not; an
         upper bound from layer to layer has none.
 
         Args:
@@ -231,8 +232,9 @@ def sup_diagonal(arch: Architecture, certify: bool = False) -> SupDiagonal:
     Args:
         arch: any architecture of this library, or its text. Of networks on images the supremum is over all images:
             it is that of the dense network with the same layers, attained by images that are the same everywhere,
-            or with zeros around the images at most that (`is_upper_bound`). Where that is not proved it is an upper
-            bound, from layer to layer (`bounds/image_upper.py`), and where there is none it is refused.
+            or with zeros around the images, or a pooling behind a ConvLocal, at most that (`is_upper_bound`).
+            Where that is not proved it is an upper bound, from layer to layer (`bounds/image_upper.py`), and
+            where there is none it is refused.
         certify: whether to enclose C rigorously, in ball arithmetic.
 
     >>> import lnkernel as lnk

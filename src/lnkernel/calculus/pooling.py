@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple, Protocol
 
 from lnkernel.arch.pooling import GlobalAvgPool, GlobalSumPool, WindowPool
 from lnkernel.arch.window import Slide
@@ -21,6 +22,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.positions import (
     FIRST,
     SECOND,
+    Groups,
     Positions,
     demand_positions,
     of_one_side,
@@ -62,30 +64,76 @@ def pooled(
     num: Arithmetic, state: State, at: Positions, slides: list[Slide], factor: float
 ) -> State:
     """The sums over windows, multiplied by a factor."""
-    after = dataclasses.replace(at, shape=tuple(slide.steps for slide in slides))
+    return added_up(num, state, at, WindowSums(slides, factor))
+
+
+class Sums(Protocol):
+    """Sums over positions, the same for both inputs."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the positions behind it."""
+        ...
+
+    def total(self, num: Arithmetic, x: Number, groups: Groups) -> Number:
+        """The sums over the positions of one input."""
+        ...
+
+    def largest(self, num: Arithmetic, x: Number, groups: Groups) -> Number:
+        """At least the sums over the pairs of positions, where x is the kernel of each with itself: as if all that are
+        added up were alike."""
+        ...
+
+    def some(self, num: Arithmetic, live: Number, groups: Groups) -> Number:
+        """Whether some of the positions are alive."""
+        ...
+
+
+class WindowSums(NamedTuple):
+    """Sums over windows, multiplied by a factor."""
+
+    slides: list[Slide]
+    factor: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(slide.steps for slide in self.slides)
+
+    def total(self, num: Arithmetic, x: Number, groups: Groups) -> Number:
+        return window_sum(num, x, groups, self.slides) * self.factor
+
+    def largest(self, num: Arithmetic, x: Number, groups: Groups) -> Number:
+        size = math.prod(slide.size for slide in self.slides)
+        return window_sum(num, x, groups, self.slides) * (self.factor * self.factor * size)
+
+    def some(self, num: Arithmetic, live: Number, groups: Groups) -> Number:
+        made: Number = False
+        for place in window_places(num, live, groups, self.slides):
+            made = num.either(made, place)
+        return made
+
+
+def added_up(num: Arithmetic, state: State, at: Positions, sums: Sums) -> State:
+    """The state behind these sums."""
+    after = dataclasses.replace(at, shape=sums.shape)
 
     def of_input(x: Number, side: int) -> Number:
         if at.paired:
             x = of_one_side(num, x, at.axes(SECOND if side == FIRST else FIRST))
-        return window_sum(num, spread(num, x, at.form(side)), at.alone(side), slides) * factor
+        return sums.total(num, spread(num, x, at.form(side)), at.alone(side))
 
     def of_pair(x: Number) -> Number:
         x = spread(num, x, at.form(None))
-        if not at.paired:  # as if all positions of a window were alike
-            size = math.prod(slide.size for slide in slides)
-            return window_sum(num, x, at.together, slides) * (factor * factor * size)
+        if not at.paired:
+            return sums.largest(num, x, at.together)
         for side in (SECOND, FIRST):  # the last axes first: they lie together in memory
-            x = window_sum(num, x, at.alone(side), slides) * factor
+            x = sums.total(num, x, at.alone(side))
         return x
 
     def live(length: Length, side: int) -> Number:
         if length.live is True:
             return True
-        made: Number = False
-        places = spread(num, length.live, at.form(side))
-        for place in window_places(num, places, at.alone(side), slides):
-            made = num.either(made, place)
-        return made
+        return sums.some(num, spread(num, length.live, at.form(side)), at.alone(side))
 
     def of(cov: Covariance) -> Covariance:
         block = of_pair(cov.times_lengths(num, cov.c))

@@ -54,6 +54,23 @@ def convolve(
         if isinstance(padding, str)
         else padding
     )
+    patches = patches_of(x, window, strides, around)
+    return jnp.matmul(
+        patches, kernel.reshape(-1, kernel.shape[-1]), precision=options.get("precision")
+    )
+
+
+def patches_of(
+    x: Float[Array, "n *positions inputs"],
+    window: Sequence[int],
+    strides: Sequence[int],
+    around: Sequence[tuple[int, int]],
+) -> Float[Array, "n *places patch"]:
+    """What the window reads at each of its steps, side by side, with so many zeros around the positions.
+
+    >>> patches_of(jnp.arange(4.0)[None, :, None], (2,), (2,), [(0, 0)])[0].tolist()
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
     wide = jnp.pad(x, ((0, 0), *around, (0, 0)))
     steps = [
         (length - size) // stride + 1
@@ -63,10 +80,7 @@ def convolve(
         wide[(slice(None), *_starts(place, steps, strides))]
         for place in itertools.product(*map(range, window))
     ]
-    patches = jnp.concatenate(places, axis=-1) if len(places) > 1 else places[0]
-    return jnp.matmul(
-        patches, kernel.reshape(-1, kernel.shape[-1]), precision=options.get("precision")
-    )
+    return jnp.concatenate(places, axis=-1) if len(places) > 1 else places[0]
 
 
 def _starts(place: Sequence[int], steps: Sequence[int], strides: Sequence[int]) -> list[slice]:

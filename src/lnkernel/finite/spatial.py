@@ -13,11 +13,23 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from jaxtyping import Float
 
-from lnkernel.arch import Conv, Flatten, GlobalAvgPool, GlobalSumPool
+from lnkernel.arch import (
+    Conv,
+    ConvLocal,
+    ConvTranspose,
+    Crop,
+    Flatten,
+    GlobalAvgPool,
+    GlobalSumPool,
+    Resize,
+)
+from lnkernel.arch.convolution import Convolution
+from lnkernel.arch.places import NOTHING, Places
 from lnkernel.arch.pooling import WindowPool
 from lnkernel.arch.window import Slide
 from lnkernel.check.plain import known_zero
-from lnkernel.finite.patches import convolve
+from lnkernel.finite.attention import Scaled
+from lnkernel.finite.patches import convolve, patches_of
 from lnkernel.finite.twins import Layer, TwinSettings, keeps_width, plain_number, twin
 
 Padding = Sequence[tuple[int, int]]
@@ -55,6 +67,95 @@ class NTKConv(nnx.Module):
         h = convolve(x, kernel, self.strides, around)
         h = self.W_std / math.sqrt(math.prod(kernel.shape[:-1])) * h
         return h if self.bias is None else h + self.b_std * self.bias[...]
+
+
+class LocalConv(nnx.Module):
+    """`lnkernel.ConvLocal` at finite width: weights and biases of its own at every position behind it."""
+
+    def __init__(
+        self, layer: ConvLocal, slides: list[Slide], out_features: int, settings: TwinSettings
+    ):
+        W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
+        self.layer = nnx.static(jax.tree.map(plain_number, layer))
+        self.in_features, self.out_features = settings.n_in, out_features
+        self.around = nnx.static(_around(slides))
+        standard = settings.parameterization == "standard"
+
+        def scaled(shape: tuple[int, ...], factor: float) -> Scaled:
+            return Scaled(shape, factor, standard, settings.dtype, settings.rngs)
+
+        places, fan_in = (
+            math.prod(slide.steps for slide in slides),
+            settings.n_in * math.prod(layer.filter),
+        )
+        self.weights = scaled((places, fan_in, out_features), W_std / math.sqrt(fan_in))
+        self.bias: Scaled | None = (
+            nnx.data(None) if known_zero(b_std) else scaled((places, out_features), b_std)
+        )
+
+    def __call__(self, x: Float[Array, "n *positions inputs"]) -> Float[Array, "n *places outputs"]:
+        x, around = _surrounded(x, self.around, self.layer.padding)
+        patches = patches_of(x, self.layer.filter, self.layer.strides, around)
+        flat = patches.reshape(len(x), -1, patches.shape[-1])
+        h = jnp.einsum("npi,pio->npo", flat, self.weights())
+        h = h if self.bias is None else h + self.bias()
+        return h.reshape(*patches.shape[:-1], self.out_features)
+
+
+class TransposedConv(nnx.Module):
+    """`lnkernel.ConvTranspose` at finite width."""
+
+    def __init__(self, layer: ConvTranspose, out_features: int, settings: TwinSettings):
+        W_std, b_std = plain_number(layer.W_std), plain_number(layer.b_std)
+        self.layer = nnx.static(jax.tree.map(plain_number, layer))
+        self.in_features, self.out_features = settings.n_in, out_features
+        standard = settings.parameterization == "standard"
+
+        def scaled(shape: tuple[int, ...], factor: float) -> Scaled:
+            return Scaled(shape, factor, standard, settings.dtype, settings.rngs)
+
+        shape = (*layer.filter, settings.n_in, out_features)
+        self.weights = scaled(shape, W_std / math.sqrt(math.prod(shape[:-1])))
+        self.bias: Scaled | None = (
+            nnx.data(None) if known_zero(b_std) else scaled((out_features,), b_std)
+        )
+
+    def __call__(self, x: Float[Array, "n *positions inputs"]) -> Float[Array, "n *places outputs"]:
+        wide = _taken(x, self.layer.over(x.shape[1:-1]))
+        h = convolve(wide, self.weights(), self.layer.window.strides, "VALID")
+        return h if self.bias is None else h + self.bias()
+
+
+class Part(nnx.Module):
+    """Some of the positions."""
+
+    def __init__(self, layer: Crop):
+        self.layer = nnx.static(layer)
+
+    def __call__(
+        self, x: Float[Array, "n *positions features"]
+    ) -> Float[Array, "n *places features"]:
+        return _taken(x, self.layer.over(x.shape[1:-1]))
+
+
+class Resized(nnx.Module):
+    """The image with another number of positions, by `jax.image.resize`."""
+
+    def __init__(self, layer: Resize):
+        self.layer = nnx.static(layer)
+
+    def __call__(
+        self, x: Float[Array, "n *positions features"]
+    ) -> Float[Array, "n *places features"]:
+        shape = len(x), *self.layer.behind(x.shape[1:-1]), x.shape[-1]
+        return jax.image.resize(x, shape, self.layer.method, antialias=self.layer.antialias)
+
+
+def _taken(x: Array, places: Places) -> Array:
+    """x at these places along each axis of the positions, 0 where there is nothing."""
+    for axis, along in enumerate(places, start=1):
+        x = jnp.take(x, np.where(along == NOTHING, x.shape[axis], along), axis, fill_value=0)
+    return x
 
 
 class Wrap(nnx.Module):
@@ -146,6 +247,29 @@ def _(layer: Conv, settings: TwinSettings) -> tuple[Layer, int]:
 
 
 @twin.register
+def _(layer: ConvLocal, settings: TwinSettings) -> tuple[Layer, int]:
+    width = layer.channels if settings.output or settings.width is None else settings.width
+    slides = layer.window.over(settings.positions, "ConvLocal")
+    return LocalConv(layer, slides, width, settings), width
+
+
+@twin.register
+def _(layer: ConvTranspose, settings: TwinSettings) -> tuple[Layer, int]:
+    width = layer.channels if settings.output or settings.width is None else settings.width
+    return TransposedConv(layer, width, settings), width
+
+
+@twin.register
+def _(layer: Crop, settings: TwinSettings) -> tuple[Layer, int]:
+    return Part(layer), settings.n_in
+
+
+@twin.register
+def _(layer: Resize, settings: TwinSettings) -> tuple[Layer, int]:
+    return Resized(layer), settings.n_in
+
+
+@twin.register
 def _(layer: WindowPool, settings: TwinSettings) -> tuple[Layer, int]:
     slides = layer.slides.over(settings.positions, type(layer).__name__)
     return Pool(layer, slides, layer.factor), settings.n_in
@@ -167,7 +291,7 @@ def _(layer: Flatten, settings: TwinSettings) -> tuple[Layer, int]:
 
 
 @keeps_width.register
-def _(layer: Conv) -> bool:
+def _(layer: Convolution) -> bool:
     return False
 
 

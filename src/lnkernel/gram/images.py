@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch import Node
+from lnkernel.arch.shapes import largest_shape
 from lnkernel.calculus.positions import Positions
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, State
@@ -206,7 +207,8 @@ class _Work:
         self.program = program
         shape = x.shape[1:-1]
         needs = program.needs
-        self.block = pixels.count(shape, needs.all_pairs)
+        largest = largest_shape(network_of(program).arch, shape)
+        self.block = pixels.count(largest, needs.all_pairs)
         self.by_numpy = count * self.block <= MOST and not needs.compiler
         self.by_rows = not (self.by_numpy or needs.all_pairs) and rows.suits(needs)
         self.plan = None

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lnkernel.arch import Conv, Node, Parallel, Serial
+from lnkernel.arch import Conv, ConvLocal, Node, Parallel, Serial
 from lnkernel.arch.traits import traits
 from lnkernel.arch.window import Slide, Window
 from lnkernel.calculus.covariance import Covariance, Length
@@ -136,8 +136,9 @@ def unpadded(layer: Node) -> tuple[Window, Node] | None:
     return None
 
 
-@unpadded.register
-def _(layer: Conv) -> tuple[Window, Node] | None:
+@unpadded.register(Conv)
+@unpadded.register(ConvLocal)
+def _(layer: Conv | ConvLocal) -> tuple[Window, Node] | None:
     if layer.padding == "VALID":
         return None
     return layer.window, dataclasses.replace(layer, padding="VALID")

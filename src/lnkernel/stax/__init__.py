@@ -7,7 +7,8 @@ argument that is accepted means what it means there; whatever is not raises and 
 from typing import Any
 
 from lnkernel.stax import predict
-from lnkernel.stax.combinators import FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.combinators import FanInConcat, FanInSum, FanOut, parallel, repeat, serial
+from lnkernel.stax.dropout import Dropout
 from lnkernel.stax.families import Cos, Erf, Exp, Gabor, Gaussian, Rbf, Sigmoid_like, Sin
 from lnkernel.stax.kernel import Kernel
 from lnkernel.stax.layers import (
@@ -27,9 +28,12 @@ from lnkernel.stax.layers import (
 )
 from lnkernel.stax.missing import why_missing
 from lnkernel.stax.own_function import Elementwise, ElementwiseNumerical
+from lnkernel.stax.places import ImageResize, Index, Slice
 from lnkernel.stax.spatial import (
     AvgPool,
     Conv,
+    ConvLocal,
+    ConvTranspose,
     Flatten,
     GlobalAvgPool,
     GlobalSelfAttention,
@@ -45,12 +49,16 @@ __all__ = [
     "AttentionMechanism",
     "AvgPool",
     "Conv",
+    "ConvLocal",
+    "ConvTranspose",
     "Cos",
     "Dense",
+    "Dropout",
     "Elementwise",
     "ElementwiseNumerical",
     "Erf",
     "Exp",
+    "FanInConcat",
     "FanInSum",
     "FanOut",
     "Flatten",
@@ -62,6 +70,8 @@ __all__ = [
     "GlobalSumPool",
     "Hermite",
     "Identity",
+    "ImageResize",
+    "Index",
     "Kernel",
     "Layer",
     "LayerNorm",
@@ -76,6 +86,7 @@ __all__ = [
     "Sigmoid_like",
     "Sign",
     "Sin",
+    "Slice",
     "SumPool",
     "parallel",
     "predict",

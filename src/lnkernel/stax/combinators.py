@@ -7,7 +7,7 @@ from typing import Any
 
 from lnkernel.arch import Identity, Node
 from lnkernel.errors import ArchitectureError, InputError
-from lnkernel.stax.parts import Branches, Fork, Join, is_whole
+from lnkernel.stax.parts import Beside, Branches, Fork, Join, is_whole
 from lnkernel.stax.stack import Stack, common_parameterization, concatenate
 from lnkernel.stax.triple import Layer, layer_of
 
@@ -48,7 +48,7 @@ def repeat(layer: Any, n: int) -> Layer:
 
 
 def parallel(*layers: Any) -> Layer:
-    """A layer for each copy of the input, between `FanOut` and `FanInSum`.
+    """A layer for each copy of the input, between `FanOut` and `FanInSum` or `FanInConcat`.
 
     >>> from lnkernel import stax
     >>> block = stax.serial(stax.Relu(), stax.Dense(64))
@@ -90,6 +90,33 @@ def FanInSum() -> Layer:
     Dense(width=8, W_std=1.0, b_std=0.0)
     """
     return Layer(Stack((Join(),)))
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    r"""The channels of the branches side by side, which a Dense or a convolution behind them mixes.
+
+    Weights that mix channels side by side are a sum of weights for each branch, with its share of the variance by the
+    number of its channels. So the network is a `parallel` sum, and is the same at finite width, too. As there, no
+    activation and no norm may stand between; pooling, `Flatten`, `Index` and `ImageResize` may.
+
+    Args:
+        axis: -1, the channels.
+
+    >>> from lnkernel import stax
+    >>> one, other = stax.serial(stax.Dense(8), stax.Relu()), stax.serial(stax.Dense(24), stax.Erf())
+    >>> both = stax.serial(stax.FanOut(2), stax.parallel(one, other), stax.FanInConcat())
+    >>> [branch.layers[-1].W_std for branch in stax.serial(both, stax.Dense(1, W_std=2.0)).arch.branches]
+    [1.0, 1.7320508075688772]
+    """
+    if axis != -1:
+        raise ArchitectureError(
+            "stax.FanInConcat",
+            "",
+            f"axis={axis!r} is not that of the channels, -1, and branches beside each other in space are not in this "
+            "library",
+            "Write axis=-1, the last axis, which holds the channels here",
+        )
+    return Layer(Stack((Beside(),)))
 
 
 def _as_stacks(name: str, layers: Sequence[Any]) -> list[Stack]:

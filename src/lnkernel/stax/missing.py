@@ -6,8 +6,7 @@ from lnkernel.arch.registry import NONE_SUCH
 from lnkernel.errors import MissingLayerError
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
-GRAPHS = "it is about graphs, masks or parts of arrays, which are not in this library"
-IMAGES = "its kernel on images is not in this library"
+GRAPHS = "it is about graphs, masks or products of arrays, which are not in this library"
 FORMULA = (
     "it is a formula for kernels, √(q₁q₂) exp(gamma (cos + shift)), of no function of one number, so that neither a "
     "finite network of it nor its mean features exist"
@@ -23,16 +22,11 @@ BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 # reason, remedy: names
 MISSING = {
     (GRAPHS, ELSEWHERE): (
-        *("Aggregate", "AggregateImplementation", "DotGeneral", "Index", "Slice"),
+        *("Aggregate", "AggregateImplementation", "DotGeneral"),
         *("MaskedArray", "supports_masking", "unmask_fn"),
     ),
-    (IMAGES, ELSEWHERE): ("ConvLocal", "ConvTranspose", "ImageResize"),
     (FORMULA, AT_UNIT_LENGTH): ("ExpNormalized",),
-    ("its kernel is not in this library", BRANCHES): ("FanInConcat", "FanInProd"),
-    (
-        "the random masks of its training mode are not in this library",
-        "Omit it: in its test mode it is the identity",
-    ): ("Dropout",),
+    ("products of branches are not in this library", BRANCHES): ("FanInProd",),
     (OWN_LAYERS, ADDING): ("Bool", "Diagonal", "layer", "requires"),
 }
 
@@ -91,16 +85,21 @@ ONLY_IN_STAX = {
     "AttentionMechanism": "Attention(channels, heads, weights, scaling)",
     "ElementwiseNumerical": "Activate(function)",
     "Exp": "Activate(function)",
+    "Dropout": "Identity()",
+    "FanInConcat": "parallel(...)",
     "FanInSum": "parallel(...)",
     "FanOut": "parallel(...)",
     "Gabor": "Activate(function)",
     "GlobalSelfAttention": "Attention(...)",
+    "ImageResize": "Resize(shape, method)",
+    "Index": "Crop(start, stop, step, axis)",
     "Layer": "serial(...)",
     "Monomial": "Polynomial(coefficients)",
     "Padding": "Conv(channels, filter, padding='SAME')",
     "Rbf": "Sin(omega, phase)",
     "RectifiedMonomial": "RectifiedPower(degree)",
     "Sigmoid_like": "Sigmoid()",
+    "Slice": "Crop(start, stop, step, axis)",
     "predict": "posterior(arch, X, y)",
     "repeat": "serial(*n * [layer])",
 }

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from lnkernel.arch import Identity, Node, parallel, serial
 from lnkernel.errors import ArchitectureError
+from lnkernel.stax.side_by_side import SideBySide, keeps_channels_apart
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,46 @@ class Join:
     """The copies are added, and are one state again: `FanInSum`."""
 
 
-Part = Node | Fork | Branches | Join
+@dataclass(frozen=True)
+class Beside:
+    """The channels of the copies stand side by side, and are one state again: `FanInConcat`."""
+
+
+Part = Node | Fork | Branches | Join | Beside
 
 
 def is_whole(parts: Sequence[Part]) -> bool:
-    """Whether the copies of the state are made and added within these parts."""
-    marks = [part for part in parts if not isinstance(part, Node)]
-    return not marks or (isinstance(marks[0], Fork) and isinstance(marks[-1], Join))
+    """Whether the copies of the state are made within these parts, and are one again."""
+    marks = [(place, part) for place, part in enumerate(parts) if not isinstance(part, Node)]
+    if not marks:
+        return True
+    last, end = marks[-1]
+    behind = [part for part in parts[last + 1 :] if isinstance(part, Node)]
+    apart = all(map(keeps_channels_apart, behind))  # channels side by side, not mixed yet
+    closed = isinstance(end, Join) or (isinstance(end, Beside) and not apart)
+    return isinstance(marks[0][1], Fork) and closed
 
 
 def fold(parts: Sequence[Part]) -> Node:
-    """The architecture of the parts, in which `Fork`, `Branches`, `Join` together are one sum."""
+    """The architecture of the parts, in which `Fork`, `Branches` and `Join` together are one sum.
+
+    So are `Fork`, `Branches`, `Beside` and the weights behind them: see `lnkernel.stax.side_by_side`.
+    """
     nodes: list[Node] = []
     copies: list[list[Node]] | None = None  # the layers that each copy has gone through
+    beside: SideBySide | None = None
     for part in parts:
-        if isinstance(part, Fork):
+        if beside is not None:
+            made = beside.then(part)
+            if made is not None:
+                nodes.append(made)
+                beside = None
+        elif isinstance(part, Beside):
+            if copies is None:
+                _refuse("FanInConcat", "there is nothing to put side by side")
+            beside = SideBySide.of(nodes, [_compose(copy) for copy in copies])
+            copies = None
+        elif isinstance(part, Fork):
             if copies is not None:
                 _refuse("FanOut", "it copies what FanOut has copied already")
             copies = [[] for _ in range(part.copies)]
@@ -64,6 +90,8 @@ def fold(parts: Sequence[Part]) -> Node:
             nodes.append(part)
     if copies is not None:
         _refuse("FanOut", "its copies are never added")
+    if beside is not None:
+        beside.refuse("no weights follow that mix them")
     return _compose(nodes)
 
 

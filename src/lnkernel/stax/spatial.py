@@ -45,13 +45,70 @@ def Conv(
     >>> stax.Conv(64, (3, 3), padding="SAME", b_std=0.05).arch
     Conv(channels=64, filter=(3, 3), strides=(1, 1), padding='SAME', W_std=1.0, b_std=0.05)
     """
-    chosen = check_parameterization("Conv", parameterization, s, b_std)
-    size = tuple(filter_shape)
-    _check_layout("Conv", dimension_numbers, len(size))
-    steps = (1,) * len(size) if strides is None else tuple(strides)
-    bias = 0.0 if b_std is None else b_std
-    return layer_of(
-        arch.Conv(out_chan, size, steps, _word(padding), W_std=W_std, b_std=bias), chosen
+    return _convolution(
+        arch.Conv,
+        (out_chan, filter_shape, strides, padding, W_std, b_std),
+        dimension_numbers,
+        parameterization,
+        s,
+    )
+
+
+def ConvLocal(
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: str = "VALID",
+    W_std: float = 1.0,
+    b_std: float | None = None,
+    dimension_numbers: Sequence[str] | None = None,
+    parameterization: str = "ntk",
+    s: tuple[int, int] = (1, 1),
+) -> Layer:
+    r"""A convolution with weights and biases of its own at every position: `lnkernel.ConvLocal`.
+
+    Args:
+        out_chan, filter_shape, strides, padding, W_std, b_std, dimension_numbers, parameterization, s: as in `Conv`.
+
+    >>> from lnkernel import stax
+    >>> stax.ConvLocal(64, (3, 3), b_std=0.05).arch
+    ConvLocal(channels=64, filter=(3, 3), strides=(1, 1), padding='VALID', W_std=1.0, b_std=0.05)
+    """
+    return _convolution(
+        arch.ConvLocal,
+        (out_chan, filter_shape, strides, padding, W_std, b_std),
+        dimension_numbers,
+        parameterization,
+        s,
+    )
+
+
+def ConvTranspose(
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: str = "VALID",
+    W_std: float = 1.0,
+    b_std: float | None = None,
+    dimension_numbers: Sequence[str] | None = None,
+    parameterization: str = "ntk",
+    s: tuple[int, int] = (1, 1),
+) -> Layer:
+    r"""The transpose of a convolution: `lnkernel.ConvTranspose`.
+
+    Args:
+        out_chan, filter_shape, strides, padding, W_std, b_std, dimension_numbers, parameterization, s: as in `Conv`.
+
+    >>> from lnkernel import stax
+    >>> stax.ConvTranspose(64, (3, 3), (2, 2), "SAME").arch
+    ConvTranspose(channels=64, filter=(3, 3), strides=(2, 2), padding='SAME', W_std=1.0, b_std=0.0)
+    """
+    return _convolution(
+        arch.ConvTranspose,
+        (out_chan, filter_shape, strides, padding, W_std, b_std),
+        dimension_numbers,
+        parameterization,
+        s,
     )
 
 
@@ -218,6 +275,23 @@ def GlobalSelfAttention(
     if val_pos_emb and embedding is not None:
         return layer_of(arch.serial(embedding, made))
     return layer_of(made)
+
+
+def _convolution(
+    kind: type[arch.Conv] | type[arch.ConvLocal] | type[arch.ConvTranspose],
+    given: tuple[int, Sequence[int], Sequence[int] | None, str, float, float | None],
+    dimension_numbers: Sequence[str] | None,
+    parameterization: str,
+    s: tuple[int, int],
+) -> Layer:
+    """The layer of this kind, with strides of 1 and no bias where none are given."""
+    out_chan, filter_shape, strides, padding, W_std, b_std = given
+    chosen = check_parameterization(kind.__name__, parameterization, s, b_std)
+    size = tuple(filter_shape)
+    _check_layout(kind.__name__, dimension_numbers, len(size))
+    steps = (1,) * len(size) if strides is None else tuple(strides)
+    bias = 0.0 if b_std is None else b_std
+    return layer_of(kind(out_chan, size, steps, _word(padding), W_std=W_std, b_std=bias), chosen)
 
 
 def _word(given: str) -> str:

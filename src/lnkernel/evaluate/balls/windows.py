@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from lnkernel.arch.places import NOTHING
 from lnkernel.arch.window import Slide
 from lnkernel.calculus.arithmetic import Arithmetic, Number
+from lnkernel.calculus.places import places_along
 from lnkernel.calculus.positions import (
     Groups,
     Positions,
@@ -73,6 +75,19 @@ def _(num: Balls, x: Any, groups: Groups, slides: list[Slide]) -> Iterator[Any]:
 @window_sum.register
 def _(num: Balls, x: Any, groups: Groups, slides: list[Slide]) -> Any:
     return reduce(add, window_places(num, x, groups, slides))
+
+
+@places_along.register
+def _(num: Balls, x: Any, axis: int, places: np.ndarray) -> Any:
+    there = places != NOTHING
+
+    def change(part: np.ndarray, zero: Any) -> np.ndarray:
+        made = np.take(part, np.where(there, places, 0), axis=axis)
+        shape = [1] * made.ndim
+        shape[axis] = len(places)
+        return made if there.all() else np.where(there.reshape(shape), made, zero)
+
+    return _each(x, change)
 
 
 @without_axes.register

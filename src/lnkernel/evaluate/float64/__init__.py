@@ -4,6 +4,7 @@ from lnkernel.evaluate.float64 import attention as _attention  # noqa: F401  # r
 from lnkernel.evaluate.float64 import clip_moments as _clip_moments  # noqa: F401  # registers a rule
 from lnkernel.evaluate.float64 import hermite as _hermite  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import jumps as _jumps  # noqa: F401  # registers a function
+from lnkernel.evaluate.float64 import places as _places  # noqa: F401  # registers functions
 from lnkernel.evaluate.float64 import (
     polynomial_squares as _polynomial_squares,  # noqa: F401  # registers a function
 )

@@ -14,6 +14,8 @@ from lnkernel.arch import (
     Attention,
     AvgPool,
     Conv,
+    ConvLocal,
+    ConvTranspose,
     Flatten,
     GlobalAvgPool,
     GlobalSumPool,
@@ -27,7 +29,17 @@ from lnkernel.finite.reading.refusals import Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
 from lnkernel.finite.reading.spread import check_bias, check_weights
 from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over
-from lnkernel.finite.spatial import Mean, NTKConv, Pool, SideBySide, Total
+from lnkernel.finite.spatial import (
+    LocalConv,
+    Mean,
+    NTKConv,
+    Part,
+    Pool,
+    Resized,
+    SideBySide,
+    Total,
+    TransposedConv,
+)
 
 
 @read_module.register
@@ -60,6 +72,20 @@ def _(part: NTKConv, reading: Reading) -> Found:
     reading.check_width(part, part.in_features)
     shape = part.filter, part.strides, part.padding
     return Conv(part.out_features, *shape, part.W_std, part.b_std), part.out_features
+
+
+@read_module.register(LocalConv)
+@read_module.register(TransposedConv)
+def _(part: LocalConv | TransposedConv, reading: Reading) -> Found:
+    reading.check_width(part, part.in_features)
+    layer: ConvLocal | ConvTranspose = part.layer
+    return dataclasses.replace(layer, channels=part.out_features), part.out_features
+
+
+@read_module.register(Part)
+@read_module.register(Resized)
+def _(part: Part | Resized, reading: Reading) -> Found:
+    return part.layer, reading.width
 
 
 @read_module.register
