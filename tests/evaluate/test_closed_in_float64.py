@@ -10,6 +10,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.forms import ErfForm, GeluForm
 from lnkernel.evaluate.float64 import closed, own_moments
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
+from lnkernel.evaluate.float64.gathered import FEW
 from lnkernel.evaluate.float64.precise import Precise, as_precise
 
 
@@ -32,7 +33,7 @@ def test_slope_of_erf_has_more_digits_than_float64_at_small_angles(q: float) -> 
 
 
 @pytest.mark.parametrize("form", [ErfForm(), GeluForm()])
-def test_moments_are_kept_until_they_are_asked_for_again(
+def test_moments_of_many_inputs_are_kept_until_they_are_asked_for_again(
     form: ErfForm | GeluForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -44,7 +45,7 @@ def test_moments_are_kept_until_they_are_asked_for_again(
     usual = own_moments.own_moments
     monkeypatch.setattr(own_moments, "own_moments", counted)
     own_moments._latest.clear()  # of other tests
-    square = np.linspace(0.1, 3.0, 7)
+    square = np.linspace(0.1, 3.0, FEW + 1)
     first = own_moments.kept_moments(form, as_precise(square[:, None]))
     for count in (1, 2):  # the second time they are no longer kept
         again = own_moments.kept_moments(form, as_precise(square), again=True)

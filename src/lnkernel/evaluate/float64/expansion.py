@@ -18,6 +18,7 @@ from lnkernel.arch import Node
 from lnkernel.arch.compose import layers_of
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
+from lnkernel.arch.flow import rows_of
 from lnkernel.arch.smooth import Smooth
 from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
@@ -69,6 +70,11 @@ def fixes_lengths(arch: Node) -> bool:
     return True
 
 
+def _fixes_some_lengths(arch: Node) -> bool:
+    """Whether somewhere, in a branch perhaps, all vectors have one length."""
+    return any(traits(layer).fixes_length for _, layer, _ in rows_of(arch))
+
+
 def count_series(arch: Node) -> int:
     """How many such activations a program computes one after the other. Those behind a layer that fixes the lengths are
     one function of the angle, and count only where there are no others."""
@@ -82,6 +88,8 @@ def count_series(arch: Node) -> int:
 
 def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
     """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that."""
+    if not (sums_series(arch) or _fixes_some_lengths(arch)):
+        return arch  # closed forms serve all lengths, and tables only one
     # as plain numbers, by which the choices are remembered
     found = [jax.tree.map(float, part) for part in _parts(arch) if _follows_lengths(part)]
     lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))

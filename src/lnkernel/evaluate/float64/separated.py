@@ -21,7 +21,7 @@ from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
+from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
 from lnkernel.evaluate.float64.separable import (
@@ -146,12 +146,12 @@ def dual_by_products(
         total=Covariance(
             first,
             second,
-            *with_gap(one.share * two.share + rests * cosine, num.delicate),
+            *num.angle(one.share * two.share + rests * cosine),
             apart(*sizes),
         ),
         mean=Mean(*shares, apart(*means), Both(one.rest, two.rest)),
         slope=slope,
         euler=euler,
         derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
-        centred=Covariance(left1, left2, *with_gap(cosine, num.delicate), apart(*rest)),
+        centred=Covariance(left1, left2, *num.angle(cosine), apart(*rest)),
     )
