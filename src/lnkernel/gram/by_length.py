@@ -115,12 +115,10 @@ def _is_analytic(layer: Node) -> bool:
 
 def _steepness(net: Network, which: tuple[str, ...], lengths: np.ndarray) -> float:
     """The largest slope of the kernels in the cosine, at equal inputs of these lengths, beside the kernels."""
-    length, one = Length(as_precise(np.square(lengths))), np.ones_like(lengths)
-
-    def at(w: float) -> np.ndarray:
-        pair = Covariance(length, length, w * one, (1 - w) * one, (1 - 2 * w) * one, 0.0 * one)
-        with np.errstate(all="ignore"):
-            return np.array(select(pairs.through(net, pair, None, quick=True), which))
-
-    equal = at(0.0)
-    return float(np.max((equal - at(NEAR)) / (2 * NEAR * equal)))
+    length = Length(as_precise(np.square(np.concatenate([lengths, lengths]))))
+    w = np.repeat([0.0, NEAR], len(lengths))
+    pair = Covariance(length, length, w, 1 - w, 1 - 2 * w, 0.0 * w)
+    with np.errstate(all="ignore"):
+        kernels = np.array(select(pairs.through(net, pair, None, quick=True), which))
+    equal, near = np.split(kernels, 2, axis=1)
+    return float(np.max((equal - near) / (2 * NEAR * equal)))

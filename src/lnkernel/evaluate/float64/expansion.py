@@ -31,6 +31,7 @@ from lnkernel.calculus.series import Expanded, expectations
 from lnkernel.calculus.state import Mean, at_input
 from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry, pixels
+from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weights
@@ -182,7 +183,7 @@ def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
         start = float(phi.at_zero)
     if not np.isfinite(values).all():
         return None
-    a = values @ weights
+    a = multiply_alone(values[None], weights)[0]
     if not (a[1:].any() or a[0] + start):  # the function 0, which `prepare_integrals` refuses
         return None
     with np.errstate(all="ignore"):  # of a function that grows too fast no choice suffices

@@ -16,6 +16,7 @@ from jax import Array, lax
 
 from lnkernel.arch.smooth import Smooth
 from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.functions import function_of
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
@@ -57,8 +58,11 @@ def _known(place: int) -> _Known:
     rows[:2] = before.last
     n = np.arange(start - 1, stop - 1).astype(np.longdouble)
     scale, share = 1 / np.sqrt(n + 1), np.sqrt(n / (n + 1))
+    scaled, before_last = scale[:, None] * x, np.empty_like(x)
     for k in range(stop - start):
-        rows[k + 2] = (scale[k] * x) * rows[k + 1] - share[k] * rows[k]
+        np.multiply(share[k], rows[k], out=before_last)
+        np.multiply(scaled[k], rows[k + 1], out=rows[k + 2])
+        rows[k + 2] -= before_last
     more = _weights(rows[2:], first, start)
     return _Known(np.concatenate([before.weights, more], axis=1), rows[-2:].copy())
 
@@ -127,6 +131,8 @@ def _integrate(values: Array, weights: np.ndarray) -> Array:
             half = len(terms) // 2
             terms = terms[:half] + terms[half:]
         return terms[0]
+    if xp is np:
+        flat = multiply_alone(values.reshape(-1, values.shape[-1]), weights)
+        return flat.reshape(*values.shape[:-1], weights.shape[-1])
     # at full precision: CPUs do it anyway, accelerators would round
-    highest = {"precision": lax.Precision.HIGHEST} if xp is jnp else {}
-    return xp.matmul(values, weights, **highest)
+    return jnp.matmul(values, weights, precision=lax.Precision.HIGHEST)

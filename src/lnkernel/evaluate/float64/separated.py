@@ -8,8 +8,9 @@ what it leaves, $\sqrt{1 - s^2} = |a_{\ge 1}|/|a|$, the cosine of all features i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -34,6 +35,7 @@ from lnkernel.evaluate.float64.separable import (
 )
 
 FEW = 4  # lengths
+T = TypeVar("T")
 
 
 class Image(NamedTuple):
@@ -100,6 +102,15 @@ def _with_plain_numbers(layer: Smooth) -> Smooth:
     return plain
 
 
+def _both(num: Float64, compute: Callable[..., T], lengths: tuple[Array, Array]) -> tuple[T, T]:
+    """What is computed of both inputs of all pairs: once, where those of the rows are those of the columns."""
+    r1, r2 = lengths
+    one = num.of_input(compute, r1)
+    if num.keeps and np.size(r1) == np.size(r2) and np.array_equal(np.ravel(r1), np.ravel(r2)):
+        return one, jax.tree.map(lambda part: part.reshape(np.shape(r2)), one)
+    return one, num.of_input(compute, r2)
+
+
 def dual_by_products(
     num: Float64,
     layer: Smooth,
@@ -111,7 +122,7 @@ def dual_by_products(
     """The angles from their cosines; NaN where too few digits would be left of a small one. None where a table would
     be too large."""
     image = partial(_image, layer, terms, longest)
-    one, two = (num.of_input(image, r) for r in lengths)
+    one, two = _both(num, image, lengths)
     if one is None or two is None:
         return None
     y = 1 - 8 * (cov.w * cov.z)
@@ -120,7 +131,7 @@ def dual_by_products(
     slope = rests * steepness
 
     def euler() -> Any:
-        first, second = (num.of_input(partial(_euler, layer, terms, longest), r) for r in lengths)
+        first, second = _both(num, partial(_euler, layer, terms, longest), lengths)
         return sum_products(first, second, cov.c, y)[0]
 
     alive = (cov.first.live, cov.second.live)
