@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
+import oracle
 import pytest
 
+import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.forms import ErfForm, GeluForm
 from lnkernel.evaluate.float64 import closed, own_moments
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
 from lnkernel.evaluate.float64.gathered import FEW
 from lnkernel.evaluate.float64.precise import Precise, as_precise
+from lnkernel.gram import eager, pairs
+from lnkernel.gram.program import dissect_numbers, program_for
 
 
 @pytest.mark.parametrize("q", [0.07, 1.0, 30.0])
@@ -54,3 +58,18 @@ def test_moments_of_many_inputs_are_kept_until_they_are_asked_for_again(
             np.testing.assert_array_equal(part.high[:, 0], same.high)
             np.testing.assert_array_equal(part.low[:, 0], same.low)
     assert not own_moments._latest
+
+
+@pytest.mark.parametrize("act", [lnk.Erf(), lnk.Sin(), lnk.Gelu()])
+def test_careful_pairs_of_deep_networks(act: lnk.Node) -> None:
+    """Angles that are small at first become large, and what their sines and cosines differ by must not."""
+    arch = lnk.mlp(hidden=50, activation=act)
+    x = np.array([[1.0, 0.2], [-1.1, -0.05], [0.3, 0.31], [0.9, 0.7]])
+    program = program_for(dissect_numbers(arch), ("nngp", "ntk"), x)
+    points = pairs.prepare(program.needs, x)
+    rows, columns = np.triu_indices(len(x), 1)
+    found = eager.carefully(program, points, points, rows, columns)
+    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+        exact = oracle.pair(arch, list(x[i]), list(x[j]))
+        assert abs(mpmath.mpf(float(found[0][k])) - exact.K) < 2e-14 * exact.K_scale
+        assert abs(mpmath.mpf(float(found[1][k])) - exact.Theta) < 2e-14 * exact.Theta_scale

@@ -52,14 +52,15 @@ class Span(NamedTuple):
 
 
 def dissect_for(
-    parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True
+    parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True, few: bool = False
 ) -> Dissected:
     """The parts of a network with what its activations take for these inputs (n, ..., d). Whether it is gentle is asked
-    only where there are so `many` pairs that it pays."""
+    only where there are so `many` pairs that it pays; where they are `few`, layers share tables."""
     span = None if parts.needs.centred_input or parts.needs.positions else _span_of(inputs)
     if span is None:
         return dissect_numbers(expand(_arch(parts), *inputs))
-    return _dissect_within(_Key(parts.structure, parts.varying.tobytes(), which, parts), span, many)
+    key = _Key(parts.structure, parts.varying.tobytes(), which, parts)
+    return _dissect_within(key, span, many, few)
 
 
 def _arch(parts: Dissected) -> Node:
@@ -95,9 +96,9 @@ class _Key:
 
 
 @lru_cache(maxsize=256)
-def _dissect_within(key: _Key, span: Span, many: bool) -> Dissected:
+def _dissect_within(key: _Key, span: Span, many: bool, few: bool) -> Dissected:
     whole = _arch(key.parts)
-    arch = expand(whole, span.lengths(SOME)[:, None])
+    arch = expand(whole, span.lengths(SOME)[:, None], few=few)
     made = dissect_numbers(arch)
     if not many or made.needs.compiler or not all(map(_is_analytic, layers_of(whole))):
         return made

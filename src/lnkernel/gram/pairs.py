@@ -152,11 +152,11 @@ def careful_at(
     if not all_live or one.centred is not None:
         return careful(net, first, second, all_live)
     total = geometry.careful(first.raw, second.raw, False, all_live)
-    lengths = (
+    lengths = [
         Length(gather(points.raw.square, index))
         for points, index in zip((one, two), places, strict=True)
-    )
-    return through(net, total.with_lengths(*lengths, total.e), None)
+    ]
+    return through(net, total.with_lengths(lengths[0], lengths[1], total.e), None)
 
 
 def careful(net: Network, one: Points, two: Points, all_live: bool) -> Kernels:

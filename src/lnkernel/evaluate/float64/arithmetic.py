@@ -221,10 +221,10 @@ class EagerFloat64(Float64):
         return per_input(partial(super().softened, eps=eps), as_precise(square))
 
 
-def _all_cosines(with_range: bool, other: float, leg_square: Precise) -> Cosines:
+def _all_cosines(with_range: bool, other: Any, leg_square: Precise) -> Cosines:
     """With all that any way to compute pairs asks for."""
     num = EagerFloat64(with_range, equal=True, sharp=True)
-    return Float64.cosines(num, leg_square, np.float64(other))
+    return Float64.cosines(num, leg_square, other)
 
 
 @lru_cache(maxsize=1024)

@@ -45,6 +45,7 @@ from lnkernel.evaluate.float64.precise import Precise, as_precise
 from lnkernel.evaluate.float64.precise_functions import ratio, root, without_exponent
 
 SHORT = 0.25  # of the squares of sines
+FAR = 0.25  # of w and z, from which on a cosine tells all their digits
 # arcsin(x)/x as a series in x²: the first term left out is 2e-18
 SERIES = tuple(math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(26))
 
@@ -130,8 +131,10 @@ def dual(form: Form, cov: Covariance, num: Float64) -> Dual:
     if is_sharper(form, num) and moments is not None:
         made = made._replace(slope=_sharp_slope(form, cov, num, moments, made.slope))
     assert made.centred is not None
-    total = _not_negative(num, made.total)
-    centred = total if made.centred is made.total else _not_negative(num, made.centred)
+    total = _consistent(num, _not_negative(num, made.total))
+    centred = total
+    if made.centred is not made.total:
+        centred = _consistent(num, _not_negative(num, made.centred))
     return made._replace(total=total, centred=centred)
 
 
@@ -167,6 +170,18 @@ def _not_negative(num: Float64, cov: Covariance) -> Covariance:
     """Angles of nearly 0 that rounding has made negative are 0; the roots of others would be NaN."""
     w, z = (num.xp.where(x < 0, 0.0, x) for x in (cov.w, cov.z))
     return replace(cov, w=w, z=z)
+
+
+def _consistent(num: Float64, cov: Covariance) -> Covariance:
+    """The same pair, whose w, z and c belong to one angle to the last digit: w and z from c where none of them is
+    small, c from the small one where one is. Layers that widen angles multiply what they differ by, one after another;
+    fifty layers of erf made 2e-7 of a rounding error."""
+    xp, w, z, c = num.xp, cov.w, cov.z, cov.c
+    c = xp.where(w < FAR, 1 - 2 * w, xp.where(z < FAR, 2 * z - 1, c))
+    middle = (w >= FAR) & (z >= FAR)
+    return replace(
+        cov, w=xp.where(middle, 0.5 - 0.5 * c, w), z=xp.where(middle, 0.5 + 0.5 * c, z), c=c
+    )
 
 
 def _own_moments(form: Form, cov: Covariance, num: Float64) -> tuple[OwnMoments, OwnMoments] | None:

@@ -27,11 +27,11 @@ class Gathered(Precise):
     index: np.ndarray  # (pairs,)
 
     @cached_property
-    def high(self) -> Any:  # type: ignore[override]
+    def high(self) -> Any:
         return self.inputs.high[self.index]
 
     @cached_property
-    def low(self) -> Any:  # type: ignore[override]
+    def low(self) -> Any:
         return self.inputs.low[self.index]
 
     def root(self) -> Any:

@@ -21,6 +21,7 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.choice import choice_for
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import features
@@ -81,7 +82,7 @@ def _vanishes(layer: Smooth) -> bool:
 
 
 def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
-    table = image_table(_with_plain_numbers(layer), terms, longest)
+    table = image_table(*_table_for(layer, terms, longest))
     if table is None:
         return None
     (size, share, rest), factors = table.at(r, unit=True)
@@ -94,7 +95,14 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
-    return euler_table(_with_plain_numbers(layer), terms, longest).at(r)[1]
+    return euler_table(*_table_for(layer, terms, longest)).at(r)[1]
+
+
+def _table_for(layer: Smooth, terms: int, longest: float) -> tuple[Smooth, int, float]:
+    """What tells a table. That of longer vectors than this layer's, which others share, takes more terms than it."""
+    plain = _with_plain_numbers(layer)
+    choice = choice_for(plain, longest)
+    return plain, terms if choice is None else max(terms, choice.terms), longest
 
 
 def _with_plain_numbers(layer: Smooth) -> Smooth:
