@@ -20,6 +20,7 @@ from mpmath import mpf
 import lnkernel as lnk
 from benchmarks import accuracy
 from lnkernel.evaluate.float64 import arithmetic, expansion
+from lnkernel.evaluate.float64.choice import Choice, choice_for
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import features
 from lnkernel.evaluate.float64.moments import moments_of
@@ -229,9 +230,9 @@ def test_twice_the_terms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     chosen, asked = np.asarray(lnk.ntk(arch)(X[:40])), []
     right = expansion.choice_for
 
-    def twice(layer: lnk.Smooth, length: float) -> expansion.Choice:
+    def twice(layer: lnk.Smooth, length: float) -> Choice:
         asked.append(2 * right(layer, length).terms)
-        return expansion.Choice(asked[-1], None)
+        return Choice(asked[-1], None)
 
     monkeypatch.setattr(expansion, "choice_for", twice)
     # what was found for inputs of these lengths is kept
@@ -264,7 +265,7 @@ def test_enough_terms_are_never_too_few() -> None:
     layers = [lnk.Sin(), lnk.Cos(2.0), lnk.Erf(), lnk.Sigmoid(), lnk.Silu(3.0), lnk.Tanh()]
     for layer in layers:
         for r in np.geomspace(0.4, 2.0, 14):
-            choice = expansion.choice_for(layer, r)
+            choice = choice_for(layer, r)
             if choice is not None:
                 found = features(layer, np.asarray(r), choice.terms)
                 assert np.isfinite(float(found.size)), (layer, r)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
+import oracle
 import pytest
 
+import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.forms import ErfForm, GeluForm
 from lnkernel.evaluate.float64 import closed, own_moments
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
+from lnkernel.evaluate.float64.gathered import FEW
 from lnkernel.evaluate.float64.precise import Precise, as_precise
+from lnkernel.gram import eager, pairs
+from lnkernel.gram.program import dissect_numbers, program_for
 
 
 @pytest.mark.parametrize("q", [0.07, 1.0, 30.0])
@@ -32,7 +37,7 @@ def test_slope_of_erf_has_more_digits_than_float64_at_small_angles(q: float) -> 
 
 
 @pytest.mark.parametrize("form", [ErfForm(), GeluForm()])
-def test_moments_are_kept_until_they_are_asked_for_again(
+def test_moments_of_many_inputs_are_kept_until_they_are_asked_for_again(
     form: ErfForm | GeluForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -44,7 +49,7 @@ def test_moments_are_kept_until_they_are_asked_for_again(
     usual = own_moments.own_moments
     monkeypatch.setattr(own_moments, "own_moments", counted)
     own_moments._latest.clear()  # of other tests
-    square = np.linspace(0.1, 3.0, 7)
+    square = np.linspace(0.1, 3.0, FEW + 1)
     first = own_moments.kept_moments(form, as_precise(square[:, None]))
     for count in (1, 2):  # the second time they are no longer kept
         again = own_moments.kept_moments(form, as_precise(square), again=True)
@@ -53,3 +58,18 @@ def test_moments_are_kept_until_they_are_asked_for_again(
             np.testing.assert_array_equal(part.high[:, 0], same.high)
             np.testing.assert_array_equal(part.low[:, 0], same.low)
     assert not own_moments._latest
+
+
+@pytest.mark.parametrize("act", [lnk.Erf(), lnk.Sin(), lnk.Gelu()])
+def test_careful_pairs_of_deep_networks(act: lnk.Node) -> None:
+    """Angles that are small at first become large, and what their sines and cosines differ by must not."""
+    arch = lnk.mlp(hidden=50, activation=act)
+    x = np.array([[1.0, 0.2], [-1.1, -0.05], [0.3, 0.31], [0.9, 0.7]])
+    program = program_for(dissect_numbers(arch), ("nngp", "ntk"), x)
+    points = pairs.prepare(program.needs, x)
+    rows, columns = np.triu_indices(len(x), 1)
+    found = eager.carefully(program, points, points, rows, columns)
+    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+        exact = oracle.pair(arch, list(x[i]), list(x[j]))
+        assert abs(mpmath.mpf(float(found[0][k])) - exact.K) < 2e-14 * exact.K_scale
+        assert abs(mpmath.mpf(float(found[1][k])) - exact.Theta) < 2e-14 * exact.Theta_scale

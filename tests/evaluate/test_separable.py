@@ -9,8 +9,8 @@ import pytest
 import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import hermite, on_diagonal, separable
+from lnkernel.evaluate.float64.choice import choice_for
 from lnkernel.evaluate.float64.elementary import arctangent_ratio
-from lnkernel.evaluate.float64.expansion import choice_for
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.separated import euler_table, image_table
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from lnkernel.calculus.arithmetic import Arithmetic, Number
@@ -60,10 +61,10 @@ class Own(NamedTuple):
 
     square: Number  # E phi²
     variance: Number  # of phi
-    # From the bare slope of the input and itself to the factor f with which f² times that is q E phi'²/E phi²,
+    # From what gives the bare slope of the input and itself to f, of which f² times that is q E phi'²/E phi²,
     # whatever the rounding errors of the formula of the slope are there; and half of what the rounded product still
     # lacks, relatively. So near the diagonal these errors do not add up from layer to layer.
-    calibrate: Callable[[Number], tuple[Number, Number | None]]
+    calibrate: Callable[[Callable[[], Number]], tuple[Number, Number | None]]
 
 
 class Form:
@@ -194,7 +195,7 @@ def assemble(
         total=total,
         mean=mean,
         slope=_slope(form, num, pair, lengths, own),
-        euler=form.euler(num, pair, lengths),
+        euler=lambda: form.euler(num, pair, lengths),
         derivative=lambda: (form.derivative(num, pair),),
         centred=centred,
     )
@@ -211,11 +212,16 @@ def _slope(
         )
         return one * bare * two
     (one, rest1), (two, rest2) = (
-        each.calibrate(form.bare_slope(num, equal_pair(side)))
+        each.calibrate(partial(own_bare_slope, form, num, side))
         for side, each in zip(sides, own, strict=True)
     )
     slope = one * bare * two
     return slope if rest1 is None else slope + slope * (rest1 + rest2)
+
+
+def own_bare_slope(form: Form, num: Arithmetic, side: Side) -> Number:
+    """That of the input and itself."""
+    return form.bare_slope(num, equal_pair(side))
 
 
 def equal_pair(side: Side) -> Pair:
@@ -223,14 +229,16 @@ def equal_pair(side: Side) -> Pair:
     return Pair(side, side, 0.0, 0.0, 1.0, 1.0)
 
 
+def side_of(form: Form, num: Arithmetic, q: Number) -> Side:
+    """An input of this squared length."""
+    spread = num.real(form.noise)
+    soft = num.softened(q, spread)
+    return Side(num.sqrt(q), soft.ratio, num.divide(num.sqrt(spread), soft.norm))
+
+
 def read(form: Form, cov: Covariance, num: Arithmetic) -> Inputs:
     """The numbers that the formulas are made of."""
-    spread = num.real(form.noise)
-    one, two = (
-        Side(num.sqrt(length.q), soft.ratio, num.divide(num.sqrt(spread), soft.norm))
-        for length in (cov.first, cov.second)
-        for soft in [num.softened(length.q, spread)]
-    )
+    one, two = (side_of(form, num, length.q) for length in (cov.first, cov.second))
     if known_zero(cov.e):
         zero = cov.e
         return Inputs(Pair(one, two, zero, cov.w, cov.z, cov.c), zero, zero)

@@ -52,14 +52,15 @@ class Span(NamedTuple):
 
 
 def dissect_for(
-    parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True
+    parts: Dissected, which: tuple[str, ...], *inputs: Array, many: bool = True, few: bool = False
 ) -> Dissected:
     """The parts of a network with what its activations take for these inputs (n, ..., d). Whether it is gentle is asked
-    only where there are so `many` pairs that it pays."""
+    only where there are so `many` pairs that it pays; where they are `few`, layers share tables."""
     span = None if parts.needs.centred_input or parts.needs.positions else _span_of(inputs)
     if span is None:
         return dissect_numbers(expand(_arch(parts), *inputs))
-    return _dissect_within(_Key(parts.structure, parts.varying.tobytes(), which, parts), span, many)
+    key = _Key(parts.structure, parts.varying.tobytes(), which, parts)
+    return _dissect_within(key, span, many, few)
 
 
 def _arch(parts: Dissected) -> Node:
@@ -95,9 +96,9 @@ class _Key:
 
 
 @lru_cache(maxsize=256)
-def _dissect_within(key: _Key, span: Span, many: bool) -> Dissected:
+def _dissect_within(key: _Key, span: Span, many: bool, few: bool) -> Dissected:
     whole = _arch(key.parts)
-    arch = expand(whole, span.lengths(SOME)[:, None])
+    arch = expand(whole, span.lengths(SOME)[:, None], few=few)
     made = dissect_numbers(arch)
     if not many or made.needs.compiler or not all(map(_is_analytic, layers_of(whole))):
         return made
@@ -115,12 +116,10 @@ def _is_analytic(layer: Node) -> bool:
 
 def _steepness(net: Network, which: tuple[str, ...], lengths: np.ndarray) -> float:
     """The largest slope of the kernels in the cosine, at equal inputs of these lengths, beside the kernels."""
-    length, one = Length(as_precise(np.square(lengths))), np.ones_like(lengths)
-
-    def at(w: float) -> np.ndarray:
-        pair = Covariance(length, length, w * one, (1 - w) * one, (1 - 2 * w) * one, 0.0 * one)
-        with np.errstate(all="ignore"):
-            return np.array(select(pairs.through(net, pair, None, quick=True), which))
-
-    equal = at(0.0)
-    return float(np.max((equal - at(NEAR)) / (2 * NEAR * equal)))
+    length = Length(as_precise(np.square(np.concatenate([lengths, lengths]))))
+    w = np.repeat([0.0, NEAR], len(lengths))
+    pair = Covariance(length, length, w, 1 - w, 1 - 2 * w, 0.0 * w)
+    with np.errstate(all="ignore"):
+        kernels = np.array(select(pairs.through(net, pair, None, quick=True), which))
+    equal, near = np.split(kernels, 2, axis=1)
+    return float(np.max((equal - near) / (2 * NEAR * equal)))

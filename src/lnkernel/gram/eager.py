@@ -13,6 +13,7 @@ import numpy as np
 
 from lnkernel.gram import pairs
 from lnkernel.gram.by_angle import without_care
+from lnkernel.gram.impatient import GivenUp, Impatient
 from lnkernel.gram.network import Needs
 from lnkernel.gram.prepared import diagonal_of
 from lnkernel.gram.program import Program, network_of, select
@@ -100,8 +101,12 @@ def _quickly(program: Program, one: pairs.Points, two: pairs.Points) -> tuple[Ou
     first, second = (
         pairs.blocks_of_one(net, some, np.arange(len(some.raw.live))) for some in (one, two)
     )
-    kernels, delicate = pairs.quick(net, first, second, program.all_live)
     shape = len(one.raw.live), len(two.raw.live)
+    try:
+        by = Impatient(program.needs)
+        kernels, delicate = pairs.quick(net, first, second, program.all_live, by=by)
+    except GivenUp:
+        return tuple(np.empty(shape) for _ in program.which), np.ones(shape, bool)
     out = tuple(np.array(np.broadcast_to(k, shape)) for k in select(kernels, program.which))
     unknown = np.isnan(out[0])
     return out, np.broadcast_to(delicate, shape) | unknown
@@ -118,7 +123,7 @@ def carefully(
     with np.errstate(all="ignore"):
         for k in range(0, len(rows), step):
             some, others = rows[k : k + step], columns[k : k + step]
-            sides = pairs.take(one, some), pairs.take(two, others)
-            values = select(pairs.careful(net, *sides, program.all_live), program.which)
+            kernels = pairs.careful_at(net, one, two, (some, others), program.all_live)
+            values = select(kernels, program.which)
             found.append([np.broadcast_to(v, some.shape) for v in values])
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))

@@ -133,9 +133,9 @@ class _OfPoints:
     def _plan(self, x: Array, x2: Array) -> tuple[Program, Way]:
         """The program for these points, and how it is run."""
         count = len(x) * len(x2)
-        many = not eager.suits(self._parts.needs, count, self._series)
-        many = many or (self._sums_series and count > FEW_PAIRS)
-        program = self._program(x, x2, self._has_series, many)
+        few = eager.suits(self._parts.needs, count, self._series)
+        many = not few or (self._sums_series and count > FEW_PAIRS)
+        program = self._program(x, x2, self._has_series, many, few)
         return program, self._way(program.needs, count)
 
     def _moderate(self, program: Program, *inputs: Array) -> list[np.ndarray] | None:
@@ -206,13 +206,15 @@ class _OfPoints:
             check_range("x", points, out)
             return tuple(as_own_numpy(k) for k in out)
 
-    def _program(self, x: Array, x2: Array, needs_terms: bool, many: bool = False) -> Program:
+    def _program(
+        self, x: Array, x2: Array, needs_terms: bool, many: bool = False, few: bool = False
+    ) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
         dissected = self._parts
         if needs_terms and self._fixes_lengths and not self._of_positions:
             dissected = self._parts_for_all
         elif needs_terms:
-            dissected = dissect_for(self._parts, self.which, *inputs, many=many)
+            dissected = dissect_for(self._parts, self.which, *inputs, many=many, few=few)
         return program_for(dissected, self.which, *inputs)
 
     @property

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from lnkernel.calculus.covariance import Covariance
+from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.rules import rule
 from lnkernel.calculus.state import Kernels, at_input
 from lnkernel.evaluate.float64 import geometry, namespace
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
 from lnkernel.evaluate.float64.deep import run
+from lnkernel.evaluate.float64.gathered import gather
 from lnkernel.evaluate.float64.per_input import Complete, Nothing, Recalling, Record, Remembering
 from lnkernel.evaluate.float64.precise import plain
 from lnkernel.gram.network import Needs, Network
@@ -141,6 +142,21 @@ def blocks_of_one(net: Network, points: Points, index: np.ndarray) -> Points:
     """The same as `blocks`, for a single block."""
     made: Points = jax.tree.map(lambda part: part[0], blocks(net, points, index[None]))
     return made
+
+
+def careful_at(
+    net: Network, one: Points, two: Points, places: tuple[np.ndarray, np.ndarray], all_live: bool
+) -> Kernels:
+    """The same for the pairs of these inputs, first and second: what a length tells is found once for an input."""
+    first, second = (take(points, index) for points, index in zip((one, two), places, strict=True))
+    if not all_live or one.centred is not None:
+        return careful(net, first, second, all_live)
+    total = geometry.careful(first.raw, second.raw, False, all_live)
+    lengths = [
+        Length(gather(points.raw.square, index))
+        for points, index in zip((one, two), places, strict=True)
+    ]
+    return through(net, total.with_lengths(lengths[0], lengths[1], total.e), None)
 
 
 def careful(net: Network, one: Points, two: Points, all_live: bool) -> Kernels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ from jax import Array
 from lnkernel.calculus.arithmetic import Cosines, Softened
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.elementary import divide
-from lnkernel.evaluate.float64.gaps import DELICATE, NOTHING_DELICATE
+from lnkernel.evaluate.float64.gaps import DELICATE, NOTHING_DELICATE, with_gap
+from lnkernel.evaluate.float64.kept import keep, per_input
 from lnkernel.evaluate.float64.namespace import differentiable
 from lnkernel.evaluate.float64.powers import power
 from lnkernel.evaluate.float64.precise import (
@@ -42,6 +43,7 @@ class Float64:
 
     name, purpose = "float64", "kernel"
     xp: Any = jnp  # where its functions are
+    keeps = False  # whether what is made of few inputs is kept
 
     def __init__(
         self,
@@ -149,6 +151,10 @@ class Float64:
         so many pairs may take tables."""
         return False
 
+    def angle(self, cosine: Array) -> tuple[Array, Array, Array]:
+        """(w, z, c) from the cosine, for the quick way; NaN where too few digits would be left of a small angle."""
+        return with_gap(cosine, self.delicate)
+
     def of_input(self, compute: Callable[..., T], *numbers: Any) -> T:
         """What `compute` makes of numbers that belong to one input: done once for it, not once for all its pairs."""
         return compute(*numbers)
@@ -192,15 +198,33 @@ class EagerFloat64(Float64):
     """
 
     xp = np
+    keeps = True
 
     def prepares(self, pairs: int) -> bool:
         return pairs > FEW_PAIRS
 
     def cosines(self, leg_square: Any, other: Array) -> Cosines:
-        if not (_is_known(leg_square) and _is_known(other)):
+        if not _is_known(other):
             return super().cosines(leg_square, other)
+        if not _is_known(leg_square):
+            leg = as_precise(leg_square)
+            if not self.sharp or leg.exponent is not None:
+                return per_input(partial(super().cosines, other=other), leg)
+            rules = "cosines", self.with_range, float(other)
+            made = keep(rules, partial(_all_cosines, self.with_range, other), leg)
+            rest, share = None if self.quick else made.rest, made.share if self.equal else None
+            return made._replace(rest=rest, share=share)
         settings = self.with_range, self.quick, self.equal, self.sharp
         return _kept_cosines(settings, leg_square, other)
+
+    def softened(self, square: Any, eps: Array) -> Softened:
+        return per_input(partial(super().softened, eps=eps), as_precise(square))
+
+
+def _all_cosines(with_range: bool, other: Any, leg_square: Precise) -> Cosines:
+    """With all that any way to compute pairs asks for."""
+    num = EagerFloat64(with_range, equal=True, sharp=True)
+    return Float64.cosines(num, leg_square, other)
 
 
 @lru_cache(maxsize=1024)

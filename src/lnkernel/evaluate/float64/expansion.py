@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from lnkernel.arch import Node
 from lnkernel.arch.compose import layers_of
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import needs_range, reads_centred_input
+from lnkernel.arch.flow import rows_of
 from lnkernel.arch.smooth import Smooth
 from lnkernel.arch.traits import traits
 from lnkernel.calculus.covariance import Covariance, Length
@@ -31,19 +31,17 @@ from lnkernel.calculus.state import Mean, at_input
 from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64 import geometry, pixels
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64, Float64
+from lnkernel.evaluate.float64.choice import choice_for, longest_series
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weights
-from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
+from lnkernel.evaluate.float64.hermite_tables import Parity
 from lnkernel.evaluate.float64.integration import prepare_integrals
 from lnkernel.evaluate.float64.own import Longest
 from lnkernel.evaluate.float64.resolution import FARTHEST
 from lnkernel.types import Array
 
-CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
-KNOWN = (1024, 2048, 4096)  # of which the largest choice leaves out half
-ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
-STEPS = 8  # lengths are rounded up to powers of 2^(1/8), so that few programs are compiled
 FEW_IMAGES = 8
+MOST_SHARED = 1024  # terms of a table that shorter vectors of other layers share
 SHORT, COARSE = 2.0, 4  # vectors up to this length are followed with so many nodes fewer
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them
 
@@ -69,6 +67,11 @@ def fixes_lengths(arch: Node) -> bool:
     return True
 
 
+def _fixes_some_lengths(arch: Node) -> bool:
+    """Whether somewhere, in a branch perhaps, all vectors have one length."""
+    return any(traits(layer).fixes_length for _, layer, _ in rows_of(arch))
+
+
 def count_series(arch: Node) -> int:
     """How many such activations a program computes one after the other. Those behind a layer that fixes the lengths are
     one function of the angle, and count only where there are no others."""
@@ -80,8 +83,11 @@ def count_series(arch: Node) -> int:
     return count
 
 
-def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
-    """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that."""
+def expand(arch: Node, *inputs: Array, finer: bool = False, few: bool = False) -> Node:
+    """`arch`, with what each of its activations takes for these inputs (n, d); or `finer` than that. For `few` pairs
+    equal activations share tables, which take longer than the pairs do."""
+    if not (sums_series(arch) or _fixes_some_lengths(arch)):
+        return arch  # closed forms serve all lengths, and tables only one
     # as plain numbers, by which the choices are remembered
     found = [jax.tree.map(float, part) for part in _parts(arch) if _follows_lengths(part)]
     lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))
@@ -90,19 +96,33 @@ def expand(arch: Node, *inputs: Array, finer: bool = False) -> Node:
     def choose(part: Any) -> Any:
         if not _follows_lengths(part):
             return part
-        made = _prepare(part, *next(rest))
+        plain, reach = next(rest)
+        made = _prepare(part, plain, reach)
+        if few and isinstance(made, Expanded) and made.longest is not None:
+            made = dataclasses.replace(made, longest=_shared(made, longest.get(plain, 0.0)))
         return _finer(made) if finer else made
 
+    longest = _longest_by_kind(found, lengths) if few else {}
     made: Node = jax.tree.map(choose, arch, is_leaf=_follows_lengths)
     return made
 
 
-class Choice(NamedTuple):
-    """How many Hermite polynomials, and of which degrees the tables are that replace them; up to which length."""
+def _longest_by_kind(found: list[Any], lengths: list[Reach]) -> dict[Any, float]:
+    """Of the tables of each activation, but for those that take very many polynomials."""
+    longest: dict[Any, float] = {}
+    for plain, reach in zip(found, lengths, strict=True):
+        choice = None if function_of(plain).kinks else choice_for(plain, reach.length)
+        if choice is not None and choice.terms <= MOST_SHARED and choice.longest is not None:
+            longest[plain] = max(longest.get(plain, 0.0), choice.longest)
+    return longest
 
-    terms: int
-    degrees: Parity | None
-    longest: float | None = None
+
+def _shared(made: Expanded, longest: float) -> float:
+    """Up to which length the table goes that serves this layer: `longest`, or a half, a quarter, ... of it."""
+    assert made.longest is not None
+    if made.longest > longest:
+        return made.longest
+    return float(longest * 0.5 ** math.floor(math.log2(longest / made.longest)))
 
 
 class Reach(NamedTuple):
@@ -125,7 +145,7 @@ def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
     try:
         return prepare_integrals(part, plain, length)
     except ActivationRangeError as problem:
-        most = max(problem.most, _longest_series(plain, length))
+        most = max(problem.most, longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None
 
 
@@ -136,52 +156,6 @@ def _finer(made: Any) -> Node:
     if isinstance(made, Integrated):
         return dataclasses.replace(made, table=(), grading=made.grading._replace(fineness=2))
     return made
-
-
-def choice_for(layer: Elementwise, length: float) -> Choice | None:
-    """The least choice that suffices for vectors of up to this length, if there is one.
-
-    >>> from lnkernel import Tanh
-    >>> choice_for(Tanh(), 1.0)    # 27 coefficients for the odd ones, and none for the even
-    Choice(terms=256, degrees=(-1, 26), longest=1.0)
-    """
-    return _choice(layer, math.ceil(STEPS * math.log2(max(length, 2.0**-4))))
-
-
-def _longest_series(layer: Elementwise, length: float) -> float:
-    """The length up to which the largest choice suffices."""
-    start = math.ceil(STEPS * math.log2(max(length, 2.0**-4)))
-    steps = range(min(start, 8 * STEPS), -6 * STEPS, -1)
-    found = (
-        None if function_of(layer).kinks else next((s for s in steps if _choice(layer, s)), None)
-    )
-    return 0.0 if found is None else 2.0 ** (found / STEPS)
-
-
-@lru_cache(maxsize=1024)
-def _choice(layer: Elementwise, step: int) -> Choice | None:
-    found = (_choice_of(known, layer, step) for known in KNOWN)
-    return next((choice for choice in found if choice is not None), None)
-
-
-def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
-    """The least that suffices, up to half of the Hermite polynomials that are known."""
-    x, weights = nodes_and_weights(known)
-    longest = 2.0 ** (step / STEPS)
-    with jax.enable_x64(True), np.errstate(all="ignore"):
-        phi = function_of(layer)
-        values = np.asarray(phi.rest(longest * x))
-        start = float(phi.at_zero)
-    if not np.isfinite(values).all():
-        return None
-    a = values @ weights
-    if not (a[1:].any() or a[0] + start):  # the function 0, which `prepare_integrals` refuses
-        return None
-    with np.errstate(all="ignore"):  # of a function that grows too fast no choice suffices
-        parts = np.arange(len(a)) * np.square(a)
-        left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
-    terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)
-    return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])), longest)
 
 
 def _follows_lengths(part: Any) -> bool:

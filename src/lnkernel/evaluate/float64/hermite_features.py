@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +16,14 @@ from jax import Array, lax
 
 from lnkernel.arch.smooth import Smooth
 from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.functions import function_of
 
 # Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
 # up to 2 pi/0.05 = 126; poles of phi(ru) at a distance of 0.3 leave an error of 4e-17.
 SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
+SOME_NODES = 20  # whose products are joined by one chain of additions
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
 # terms for which weights are computed; of fewer they are the first of these
@@ -57,8 +59,11 @@ def _known(place: int) -> _Known:
     rows[:2] = before.last
     n = np.arange(start - 1, stop - 1).astype(np.longdouble)
     scale, share = 1 / np.sqrt(n + 1), np.sqrt(n / (n + 1))
+    scaled, before_last = scale[:, None] * x, np.empty_like(x)
     for k in range(stop - start):
-        rows[k + 2] = (scale[k] * x) * rows[k + 1] - share[k] * rows[k]
+        np.multiply(share[k], rows[k], out=before_last)
+        np.multiply(scaled[k], rows[k + 1], out=rows[k + 2])
+        rows[k + 2] -= before_last
     more = _weights(rows[2:], first, start)
     return _Known(np.concatenate([before.weights, more], axis=1), rows[-2:].copy())
 
@@ -127,6 +132,37 @@ def _integrate(values: Array, weights: np.ndarray) -> Array:
             half = len(terms) // 2
             terms = terms[:half] + terms[half:]
         return terms[0]
+    if xp is np:
+        flat: Any = _integrate_by_parity(
+            np.reshape(values, (-1, values.shape[-1])), weights.shape[-1]
+        )
+        made: Any = flat.reshape(*values.shape[:-1], weights.shape[-1])
+        return made
     # at full precision: CPUs do it anyway, accelerators would round
-    highest = {"precision": lax.Precision.HIGHEST} if xp is jnp else {}
-    return xp.matmul(values, weights, **highest)
+    return jnp.matmul(values, weights, precision=lax.Precision.HIGHEST)
+
+
+def _integrate_by_parity(values: np.ndarray, terms: int) -> np.ndarray:
+    """Of many lengths (n, m): even polynomials see the even part of a function, odd ones the odd part. Half of the
+    nodes then tell all; from the outermost on, which contribute least, and some at a time, so that few additions round
+    much."""
+    middle = values.shape[1] // 2
+    right, left = values[:, :middle:-1], values[:, :middle]
+    even = np.concatenate([right + left, values[:, middle : middle + 1]], axis=1)
+    made = np.empty((len(values), terms))
+    for parity, part in enumerate((even, right - left)):
+        weights = _weights_by_parity(terms, parity)
+        made[:, parity::2] = sum(
+            multiply_alone(part[:, k : k + SOME_NODES], weights[k : k + SOME_NODES])
+            for k in range(0, len(weights), SOME_NODES)
+        )
+    return made
+
+
+@lru_cache(maxsize=16)
+def _weights_by_parity(terms: int, parity: int) -> np.ndarray:
+    """Those of the nodes from the outermost to 0, where odd polynomials are 0."""
+    weights = nodes_and_weights(terms)[1]
+    middle = len(weights) // 2
+    rows = weights[:middle:-1] if parity else weights[: middle - 1 : -1]
+    return np.ascontiguousarray(rows[:, parity::2])

@@ -79,7 +79,8 @@ def degrees_for(square: np.ndarray) -> Parity | None:
 
     def degree(parity: int) -> int:
         part = share[parity::2]
-        gap, slope, _ = (table @ part for table in bases(len(square), parity, MOST))
+        # not a product of matrix and vector, for which OpenBLAS would take threads
+        gap, slope, _ = ((table * part).sum(axis=1) for table in bases(len(square), parity, MOST))
         needed = np.flatnonzero(np.maximum(gap, slope) > ENOUGH)
         return int(needed[-1]) if needed.size else NONE
 

@@ -8,7 +8,8 @@ not per pair, so that twice the digits cost nothing that can be measured.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import singledispatch
+from collections.abc import Hashable
+from functools import partial, singledispatch
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,12 +18,13 @@ import numpy as np
 
 from lnkernel.calculus.closed import Form
 from lnkernel.calculus.forms import ErfForm, GaussianForm, GeluForm, SineForm
+from lnkernel.evaluate.float64.gathered import FEW, Gathered
+from lnkernel.evaluate.float64.kept import keep, per_input
 from lnkernel.evaluate.float64.precise import Precise, as_precise
 from lnkernel.evaluate.float64.precise_functions import (
     arctangent,
     constant_pi,
-    fallen,
-    falling,
+    falling_and_fallen,
     ratio,
     root,
 )
@@ -43,11 +45,20 @@ def own_moments(form: Form, q: Precise) -> OwnMoments | None:
 
 
 def kept_moments(form: Form, q: Precise, again: bool = False) -> OwnMoments | None:
-    """The same. They are kept until they are asked for `again`, as the diagonal does behind the pairs of a matrix."""
-    if not (isinstance(q.high, np.ndarray) and q.exponent is None) or vars(form):
+    """The same. Those of few inputs are kept; those of many until they are asked for `again`, as the diagonal does
+    behind the pairs of a matrix."""
+    numbers = numbers_of(form)
+    if numbers is None:
+        return own_moments(form, q)
+    rules = "moments", type(form), numbers
+    if np.size(q.high if not isinstance(q, Gathered) else q.inputs.high) <= FEW:
+        return keep(rules, partial(own_moments, form), q)
+    if isinstance(q, Gathered):
+        return per_input(partial(own_moments, form), q)
+    if not (isinstance(q.high, np.ndarray) and q.exponent is None):
         return own_moments(form, q)
     high, low = (np.broadcast_to(part, q.high.shape) for part in (q.high, q.low))
-    key = type(form), high.tobytes(), low.tobytes()
+    key = rules, high.tobytes(), low.tobytes()
     with _lock:
         found = _latest.pop(key, None)
     found = found or own_moments(form, Precise(high.ravel(), low.ravel()))
@@ -60,8 +71,14 @@ def kept_moments(form: Form, q: Precise, again: bool = False) -> OwnMoments | No
     return made
 
 
+def numbers_of(form: Form) -> tuple[float, ...] | None:
+    """What tells the form from others of its kind; None where it is no plain number."""
+    found = tuple(vars(form).values())
+    return found if all(isinstance(x, float | int) for x in found) else None
+
+
 MOST_KEPT = 4  # layers
-_latest: OrderedDict[tuple[type[Form], bytes, bytes], OwnMoments | None] = OrderedDict()
+_latest: OrderedDict[Hashable, OwnMoments | None] = OrderedDict()
 _lock = Lock()
 
 
@@ -106,7 +123,10 @@ def _(form: SineForm, q: Precise) -> OwnMoments:
     """
     omega, sine, cosine = (as_precise(v) for v in (form.omega, form.sine, form.cosine))
     x = omega * omega * q
-    once, rest, half = falling(x), fallen(x), fallen(x * 2.0) * 0.5
+    once, rest = falling_and_fallen(x)
+    half = rest * (once + 1.0) * 0.5
     square, slopes = (part * part * (once * once) + half for part in (sine, cosine))
-    variance = rest * 0.5 * (cosine * cosine * once * 2.0 + rest)
+    variance = square  # without a mean, to the last bit: lengths are then known by either
+    if form.has_mean:
+        variance = rest * 0.5 * (cosine * cosine * once * 2.0 + rest)
     return OwnMoments(square, variance, x * ratio(slopes, square))

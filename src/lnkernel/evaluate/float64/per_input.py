@@ -68,6 +68,8 @@ def _of_one_side(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 class Remembering(EagerFloat64):
     """Keeps what belongs to the inputs of one side, 0 for the first and 1 for the second."""
 
+    keeps = False  # by their numbers: another run asks for all steps in their order
+
     def prepares(self, pairs: int) -> bool:
         return True
 

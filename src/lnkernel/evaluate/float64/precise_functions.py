@@ -107,14 +107,15 @@ def falling(x: Precise) -> Precise:
     return Precise(xp.where(far, 0.0, value.high), xp.where(far, 0.0, value.low))
 
 
-def fallen(x: Precise) -> Precise:
-    """1 - exp(-x) for x >= 0."""
+def falling_and_fallen(x: Precise) -> tuple[Precise, Precise]:
+    """exp(-x) and 1 - exp(-x) for x >= 0."""
     x = without_exponent(x)
+    left = falling(x)
     xp = namespace.of(x.high)
     short = x.high < SHORT
     near = Precise(xp.where(short, x.high, 0.0), xp.where(short, x.low, 0.0))
     series = near + near * (near * (near * (1 / 6) + -0.5))
-    direct = falling(x) * -1.0 + 1.0
-    return Precise(
+    direct = left * -1.0 + 1.0
+    return left, Precise(
         xp.where(short, series.high, direct.high), xp.where(short, series.low, direct.low)
     )

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from lnkernel.evaluate.float64 import namespace
+from lnkernel.evaluate.float64.alone import ALONE, multiply_alone
 from lnkernel.evaluate.float64.elementary import chain_products
 from lnkernel.evaluate.float64.hermite_tables import MOST, bases
-from lnkernel.evaluate.float64.length_curves import ALONE, NODES, Curves, curves_through
+from lnkernel.evaluate.float64.length_curves import NODES, Curves, curves_through
 
 LARGEST = 600  # products; above, a loop over the Hermite polynomials is compiled sooner
 # LLVM vectorises a loop over pairs as long as it reads fewer than some 250 numbers of an input. Of an activation with
@@ -77,7 +79,7 @@ def is_told(features: np.ndarray) -> bool:
 def _count_orders(features: np.ndarray, parity: int) -> int | None:
     """How many C_j there are before the first that is negligible at all nodes."""
     weights = bases(len(features), parity, MOST).value
-    diagonals = (weights @ np.square(features[parity::2])).max(axis=1)
+    diagonals = multiply_alone(weights, np.square(features[parity::2])).max(axis=1)
     least = [_least(order, parity) for order in range(len(weights))]
     found = np.flatnonzero(diagonals <= least)
     return int(found[0]) if found.size else None
@@ -99,8 +101,7 @@ def _factors(features: np.ndarray, parity: int) -> list[np.ndarray]:
 
 
 def _weighted_products(part: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The sum of weights_n part_n part_n^T, some at a time: for a large product OpenBLAS takes threads, and where
-    other work keeps the cores busy these wait for one another longer than they compute."""
+    """The sum of weights_n part_n part_n^T, some at a time, by one thread."""
     total = np.zeros((part.shape[1], part.shape[1]))
     for start in range(0, len(part), AT_ONCE):
         some = part[start : start + AT_ONCE]
@@ -135,13 +136,17 @@ def sum_products(one: Factors, two: Factors, c: Array, y: Array) -> tuple[Any, A
 
 def _products(one: Orders, two: Orders) -> list[Any]:
     """The C_j of all pairs."""
-    listed = bool(one) and np.ndim(one[0][0]) < 2  # pairs side by side, not rows and columns
-    excess = 0 if listed else sum(map(len, one)) - IN_LOOP
+    if not one:
+        return []
+    listed = np.ndim(one[0][0]) < 2  # pairs side by side, not rows and columns
+    xp = namespace.of(one[0][0], two[0][0])
+    excess = 0 if listed else sum(map(len, one)) - (IN_LOOP if xp is jnp else 0)
     found: list[Any] = []
     for first, second in zip(one, two, strict=True):
         if excess > 0:
-            xp = namespace.of(*first, *second)
-            found.append(xp.concatenate(first, axis=-1) @ xp.concatenate(second, axis=-2))
+            sides = xp.concatenate(first, axis=-1), xp.concatenate(second, axis=-2)
+            multiply = multiply_alone if xp is np and sides[0].ndim == 2 else xp.matmul
+            found.append(multiply(*sides))
             excess -= len(first)
         else:
             found.append(chain_products(list(zip(first, second, strict=True))))

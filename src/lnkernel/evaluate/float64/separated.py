@@ -8,8 +8,9 @@ what it leaves, $\sqrt{1 - s^2} = |a_{\ge 1}|/|a|$, the cosine of all features i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -20,8 +21,9 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.choice import choice_for
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
+from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import features
 from lnkernel.evaluate.float64.length_curves import lengths_of_nodes
 from lnkernel.evaluate.float64.separable import (
@@ -34,6 +36,7 @@ from lnkernel.evaluate.float64.separable import (
 )
 
 FEW = 4  # lengths
+T = TypeVar("T")
 
 
 class Image(NamedTuple):
@@ -79,7 +82,7 @@ def _vanishes(layer: Smooth) -> bool:
 
 
 def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
-    table = image_table(_with_plain_numbers(layer), terms, longest)
+    table = image_table(*_table_for(layer, terms, longest))
     if table is None:
         return None
     (size, share, rest), factors = table.at(r, unit=True)
@@ -92,12 +95,28 @@ def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | 
 
 
 def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
-    return euler_table(_with_plain_numbers(layer), terms, longest).at(r)[1]
+    return euler_table(*_table_for(layer, terms, longest)).at(r)[1]
+
+
+def _table_for(layer: Smooth, terms: int, longest: float) -> tuple[Smooth, int, float]:
+    """What tells a table. That of longer vectors than this layer's, which others share, takes more terms than it."""
+    plain = _with_plain_numbers(layer)
+    choice = choice_for(plain, longest)
+    return plain, terms if choice is None else max(terms, choice.terms), longest
 
 
 def _with_plain_numbers(layer: Smooth) -> Smooth:
     plain: Smooth = jax.tree.map(float, layer)
     return plain
+
+
+def _both(num: Float64, compute: Callable[..., T], lengths: tuple[Array, Array]) -> tuple[T, T]:
+    """What is computed of both inputs of all pairs: once, where those of the rows are those of the columns."""
+    r1, r2 = lengths
+    one = num.of_input(compute, r1)
+    if num.keeps and np.size(r1) == np.size(r2) and np.array_equal(np.ravel(r1), np.ravel(r2)):
+        return one, jax.tree.map(lambda part: part.reshape(np.shape(r2)), one)
+    return one, num.of_input(compute, r2)
 
 
 def dual_by_products(
@@ -111,7 +130,7 @@ def dual_by_products(
     """The angles from their cosines; NaN where too few digits would be left of a small one. None where a table would
     be too large."""
     image = partial(_image, layer, terms, longest)
-    one, two = (num.of_input(image, r) for r in lengths)
+    one, two = _both(num, image, lengths)
     if one is None or two is None:
         return None
     y = 1 - 8 * (cov.w * cov.z)
@@ -120,7 +139,7 @@ def dual_by_products(
     slope = rests * steepness
 
     def euler() -> Any:
-        first, second = (num.of_input(partial(_euler, layer, terms, longest), r) for r in lengths)
+        first, second = _both(num, partial(_euler, layer, terms, longest), lengths)
         return sum_products(first, second, cov.c, y)[0]
 
     alive = (cov.first.live, cov.second.live)
@@ -146,12 +165,12 @@ def dual_by_products(
         total=Covariance(
             first,
             second,
-            *with_gap(one.share * two.share + rests * cosine, num.delicate),
+            *num.angle(one.share * two.share + rests * cosine),
             apart(*sizes),
         ),
         mean=Mean(*shares, apart(*means), Both(one.rest, two.rest)),
         slope=slope,
         euler=euler,
         derivative=lambda: (slope, *(x / r for x, r in zip(sizes, lengths, strict=True))),
-        centred=Covariance(left1, left2, *with_gap(cosine, num.delicate), apart(*rest)),
+        centred=Covariance(left1, left2, *num.angle(cosine), apart(*rest)),
     )
