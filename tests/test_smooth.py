@@ -410,8 +410,6 @@ def test_what_is_refused() -> None:
         lnk.ntk(lnk.mlp(activation=lnk.Tanh()))([[1e153]])
     with pytest.raises(lnk.errors.ArchitectureError, match="beta must be positive"):
         lnk.Softplus(0.0)
-    with pytest.raises(lnk.errors.ArchitectureError, match=r"stax\.Sin: a=2\.0 is not here"):
-        lnk.stax.Sin(a=2.0)
 
 
 def test_a_hyperparameter_that_is_an_array() -> None:

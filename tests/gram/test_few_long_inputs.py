@@ -18,8 +18,10 @@ X2[[0, 29]] *= 70
 
 
 def plain(x: np.ndarray, x2: np.ndarray) -> tuple[Any, Any, Any]:
+    """Not by `@`, which rounds otherwise for matrices of other shapes."""
     ends = [(np.square(side).sum(axis=1), np.ones(len(side))) for side in (x, x2)]
-    return (x @ x2.T, np.exp(-np.abs(x @ x2.T))), *ends
+    products = (x[:, None] * x2).sum(axis=-1)
+    return (products, np.exp(-np.abs(products))), *ends
 
 
 def shorter_than_ten(*inputs: np.ndarray) -> bool:

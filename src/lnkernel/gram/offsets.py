@@ -191,7 +191,7 @@ def _sums(
 
 def needs_lengths(plan: Plan) -> bool:
     """Whether the layers behind the pooling need the kernel of every image with itself."""
-    return not all(map(is_readout, layers_of(plan.behind)[1:]))
+    return not is_readout(Serial(layers_of(plan.behind)[1:]))
 
 
 def matrix_behind(
@@ -215,7 +215,9 @@ def diagonal_behind(plan: Plan, needs: Needs, sums: Sums) -> Kernels:
 
 def _behind_readout(plan: Plan, sums: Sums) -> Kernels:
     K, *theta = (plan.factor * x for x in sums)
-    return read_out(Serial(layers_of(plan.behind)[1:]), Kernels(K, sum(theta[1:], theta[0])))
+    found = read_out(Serial(layers_of(plan.behind)[1:]), Kernels(K, sum(theta[1:], theta[0])))
+    assert found is not None
+    return found
 
 
 def _behind(plan: Plan, needs: Needs, sums: Sums, record: Record) -> Kernels:
