@@ -255,7 +255,7 @@ def test_the_mean_before_a_layernorm_of_short_inputs(act: lnk.Smooth, size: floa
 def test_too_few_terms_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No number rather than a wrong one: so it is inside a program, where nothing can be raised.
     The diagonal needs no series."""
-    monkeypatch.setattr(expansion, "choice_for", lambda layer, r: expansion.Choice(32, None))
+    monkeypatch.setattr(expansion, "choice_for", lambda layer, r: choice.Choice(32, None))
     found = np.asarray(lnk.ntk(lnk.serial(D, lnk.Tanh(), D))(X[:3]))
     np.testing.assert_array_equal(np.isnan(found), ~np.eye(3, dtype=bool))
 
