@@ -19,7 +19,7 @@ from mpmath import mpf
 
 import lnkernel as lnk
 from benchmarks import accuracy
-from lnkernel.evaluate.float64 import arithmetic, expansion
+from lnkernel.evaluate.float64 import arithmetic, choice, expansion
 from lnkernel.evaluate.float64.choice import Choice, choice_for
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite import features
