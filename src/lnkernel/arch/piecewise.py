@@ -6,6 +6,8 @@ over polynomials converges fast where there is a kink.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node
 from lnkernel.arch.traits import Traits, traits
@@ -83,7 +85,11 @@ def _(layer: Piecewise) -> Traits:
     )
 
 
-@traits.register(Clip)
+@traits.register
+def _(layer: Clip) -> Traits:
+    return replace(traits.dispatch(Elu)(layer), quick_way=True)
+
+
 @traits.register(Elu)
 @traits.register(Selu)
 def _(layer: Piecewise) -> Traits:
