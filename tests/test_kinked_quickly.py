@@ -14,16 +14,16 @@ from lnkernel.gram import eager
 
 RNG = np.random.default_rng(8)
 CLIPS = [lnk.Clip(), lnk.Clip(0.0, 6.0), lnk.Clip(0.5, 2.0), lnk.Clip(-3.0, -0.2)]
-ALL: list[lnk.Piecewise] = [*CLIPS]
+ALL: list[lnk.Piecewise] = [*CLIPS, lnk.Elu(), lnk.Elu(0.3), lnk.Selu()]
 X = RNG.normal(size=(100, 10))
-COUNT = 12
+COUNT = 5
 
 
 @pytest.mark.parametrize("layer", ALL, ids=repr)
 def test_expectations(layer: lnk.Piecewise) -> None:
     """Lengths from 0.1 to 10, cosines up to 0.99 on both sides; relative to the same of equal inputs."""
     lengths = 10.0 ** RNG.uniform(-1, 1, size=(2, COUNT))
-    lengths[1, :4] = lengths[0, :4]
+    lengths[1, :2] = lengths[0, :2]
     small = 2.0 ** -RNG.uniform(1, 8, size=COUNT)
     w = np.where(np.arange(COUNT) % 2, small, 1 - small)
     form = closed_pair(layer)
@@ -33,7 +33,7 @@ def test_expectations(layer: lnk.Piecewise) -> None:
     made = found.product, found.slopes, found.euler()
     assert found.sure.all()
     for k in range(COUNT):
-        with mp.workdps(40):
+        with mp.workdps(40 if isinstance(layer, lnk.Clip) else 110):
             q1, q2 = (mpf(r[k]) ** 2 for r in lengths)
             exact = kinked_oracle.FUNCTIONS[type(layer).__name__](layer, q1, q2, 1 - 2 * mpf(w[k]))
         own = one.moments, two.moments

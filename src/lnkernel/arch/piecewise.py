@@ -6,8 +6,6 @@ over polynomials converges fast where there is a kink.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import node
 from lnkernel.arch.traits import Traits, traits
@@ -85,11 +83,7 @@ def _(layer: Piecewise) -> Traits:
     )
 
 
-@traits.register
-def _(layer: Clip) -> Traits:
-    return replace(traits.dispatch(Elu)(layer), quick_way=True)
-
-
+@traits.register(Clip)
 @traits.register(Elu)
 @traits.register(Selu)
 def _(layer: Piecewise) -> Traits:
@@ -100,4 +94,5 @@ def _(layer: Piecewise) -> Traits:
         steepness=1.0,
         follows_lengths=True,
         notes_growth=True,
+        quick_way=True,
     )
