@@ -5,8 +5,8 @@
 The claim, after the import, on two quiet cores: 0.2 s for the first matrix of 100 points, whatever the architecture up
 to 50 layers, but for many layers of smooth activations without a norm, which are beyond it: 20 layers of GELU or tanh
 take at most 0.5 s, 50 of erf, sines or Gaussians 0.6 s, 50 of tanh, SiLU or GELU 1 s. Twenty layers of SiLU, which
-make pairs delicate that have no closed form, and `Elu` and `Clip`, whose integrals are compiled, have no aim: they take
-from seconds to minutes. 1.5 s for the first of 2,000 points, and for another number of points no more than
+make pairs delicate that have no closed form, have no aim: they take from seconds to minutes, and so do many layers of
+`Elu`. 1.5 s for the first of 2,000 points, and for another number of points no more than
 50 ms beyond its work; 1 s for a posterior of 300 points with mean and spread; 3 s for six residual blocks at 2,000
 points, and for a first gradient. What once took much longer has a third of that time as its aim: 12 s for the Hessian
 of one entry, 8.3 s for the spread of 92 points, 4.3 s for one pair of a network of eight layers of degree 1.5, 13.3 s
@@ -120,6 +120,8 @@ def grid_search(name: str, more: str) -> Process:
 # without a norm, where layers are thousands of small operations of NumPy: name, layers, activation, aim
 DEEP = (
     ("tanh", 2, "lnk.Tanh()", 0.2),
+    ("ELU", 2, "lnk.Elu()", 0.2),
+    ("hard tanh", 2, "lnk.Clip()", 0.2),
     ("erf, 20 layers", 20, "lnk.Erf()", 0.2),
     ("tanh, 20 layers", 20, "lnk.Tanh()", 0.5),
     ("GELU, 20 layers", 20, "lnk.Gelu()", 0.5),

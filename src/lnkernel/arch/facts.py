@@ -58,6 +58,12 @@ def needs_compiler(arch: Node) -> bool:
     return any(traits(layer).needs_compiler for _, layer, _ in rows_of(arch))
 
 
+def has_quick_way(arch: Node) -> bool:
+    """Whether that is not so of pairs that ask for no care."""
+    rows = (traits(layer) for _, layer, _ in rows_of(arch))
+    return all(layer.quick_way or not layer.needs_compiler for layer in rows)
+
+
 def acts_on_positions(arch: Node) -> bool:
     """Whether its inputs are images or sequences."""
     return any(traits(layer).on_positions for _, layer, _ in rows_of(arch))

@@ -94,4 +94,5 @@ def _(layer: Piecewise) -> Traits:
         steepness=1.0,
         follows_lengths=True,
         notes_growth=True,
+        quick_way=True,
     )

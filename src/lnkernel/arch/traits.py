@@ -43,6 +43,7 @@ class Traits:
             (`LeadingTerms.amplified`). Of others it is taken that they do not, as of homogeneous ones.
         fixes_length: whether all vectors behind it have one length, but for the zero vector.
         needs_compiler: whether every pair takes so much work that few pairs are worth a program.
+        quick_way: whether that is so of pairs that ask for care alone, and the others have closed forms.
         on_positions: whether it acts on images or sequences, features at positions.
         needs_mean: whether the mean features before it matter behind it. Where every feature is mixed with new weights
             they do not.
@@ -65,6 +66,7 @@ class Traits:
     notes_growth: bool = False
     fixes_length: bool = False
     needs_compiler: bool = False
+    quick_way: bool = False
     on_positions: bool = False
     mixes_positions: bool = False
     needs_mean: bool = True

@@ -58,7 +58,10 @@ class Integrated(Elementwise):
 
 @traits.register
 def _(layer: Integrated) -> Traits:
-    return replace(traits(layer.layer), needs_compiler=True, marks_small_angles=False)
+    """A table, or a finer grading, is there to be used."""
+    known = traits(layer.layer)
+    quick = known.quick_way and not layer.table and layer.grading.fineness == 1
+    return replace(known, needs_compiler=True, quick_way=quick, marks_small_angles=quick)
 
 
 @special

@@ -13,6 +13,7 @@ import numpy as np
 
 from lnkernel.gram import pairs
 from lnkernel.gram.by_angle import without_care
+from lnkernel.gram.careful import by_program
 from lnkernel.gram.impatient import GivenUp, Impatient
 from lnkernel.gram.network import Needs
 from lnkernel.gram.prepared import diagonal_of
@@ -50,7 +51,7 @@ def suits(needs: Needs, pairs: int, series: int) -> bool:
         most = min(MOST * (series / SHALLOW) ** 2, MOST_DEEP)
     else:
         most = MOST if series or needs.loop else MOST_CHEAP
-    return pairs <= most and not needs.compiler
+    return pairs <= most and needs.quick_way
 
 
 def suits_delicate(program: Program, pairs: int) -> bool:
@@ -118,6 +119,9 @@ def carefully(
     """The kernels of the pairs at these places, computed with all care."""
     if not len(rows):
         return tuple(np.empty(0) for _ in program.which)
+    if program.needs.compiler:
+        parts = [values for _, _, values in by_program(program, one, two, rows, columns)]
+        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
     net, step = network_of(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])
     found = []
     with np.errstate(all="ignore"):

@@ -140,11 +140,11 @@ class _OfPoints:
 
     def _moderate(self, program: Program, *inputs: Array) -> list[np.ndarray] | None:
         """Which points are short enough for series, where the others are too long; None where all pairs are alike."""
-        if self._of_positions or not (program.needs.compiler and self._sums_series):
+        if self._of_positions or program.needs.quick_way or not self._sums_series:
             return None
 
         def suits(*some: Array) -> bool:
-            return not dissect_for(self._parts, self.which, *some, many=False).needs.compiler
+            return dissect_for(self._parts, self.which, *some, many=False).needs.quick_way
 
         return long_inputs.moderate_among(tuple(map(np.asarray, inputs)), suits)
 

@@ -8,6 +8,7 @@ from lnkernel.arch import Node
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import (
     acts_on_positions,
+    has_quick_way,
     mixes_positions,
     needs_compiler,
     needs_difference,
@@ -32,10 +33,11 @@ class Needs(NamedTuple):
     sharp_lengths: bool
     delicate: float  # the least angle that is taken from its cosine
     centred_input: bool
-    compiler: bool  # even for few pairs
+    compiler: bool  # even for few pairs that ask for care
     loop: bool  # over equal blocks
     positions: bool  # of images or sequences
     all_pairs: bool  # of positions; else equal ones will do
+    quick_way: bool = True  # for the others, without a compiler
     gentle: bool = False  # it makes little of a rounding error of the cosine, for the lengths that it is prepared for
 
 
@@ -65,6 +67,7 @@ def needs_of(arch: Node) -> Needs:
         loop=has_loop(arch),
         positions=acts_on_positions(arch),
         all_pairs=mixes_positions(arch),
+        quick_way=has_quick_way(arch),
     )
 
 

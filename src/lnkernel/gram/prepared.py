@@ -50,7 +50,7 @@ def prepare(program: Program, x: Array, size: int, sides: tuple[int, ...] = (0, 
         index = np.minimum(np.arange(-(-n // size) * size), n - 1).reshape(-1, size)
         blocks = pairs.blocks(net, points, index)
         units, rest = pairs.units(blocks), pairs.without_units(blocks)
-        if net.needs.compiler:
+        if not net.needs.quick_way:
             return Prepared(points, units, rest, (pack((rest, None)),) * 2)
         # NumPy's numbers, since a comparison of plain ones is a fact: the program's are not known when it is made
         arch = assemble(program.structure, np.asarray(program.varying))

@@ -13,9 +13,8 @@ numbers, unless the system hands them out in large pieces, as it does to NumPy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from lnkernel.evaluate.float64.gaps import NOTHING_DELICATE
 from lnkernel.evaluate.float64.per_input import OutOfStepError
 from lnkernel.gram import eager, pairs
 from lnkernel.gram.by_angle import quickest
+from lnkernel.gram.careful import THREADS, by_program
 from lnkernel.gram.compiled import compiled
 from lnkernel.gram.network import Needs
 from lnkernel.gram.packed import Packed, pack, unpack
@@ -56,21 +56,7 @@ LARGE = Tiling(504, 1)  # where many coordinates have to be read for each tile
 MANY = 32  # coordinates
 MANY_LEFT = 3  # batches, during which other work can be done
 MANY_FOUND = 1024  # delicate pairs; fewer take as long as a single one
-CHUNKS = (64, 1024, 16384)  # delicate pairs are computed so many at a time
-DEAR_CHUNKS = (16, 128)  # where a pair takes milliseconds, so that none is computed in vain
-MOST_COORDINATES = 1 << 22  # of a chunk
 FEW = 1024  # pairs; up to so many all of them count as delicate, and only one program is compiled
-
-
-def _cores() -> int:
-    """The cores that this process may use, which a scheduler may have chosen among all."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
-
-
-# Kept: threads start once, not with every matrix. One computes a batch, by XLA's threads on all cores, while others
-# copy what is there; with one for each core the copying, which is bound by memory, never waits for a thread.
-THREADS = ThreadPoolExecutor(_cores(), "lnkernel")
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
@@ -312,37 +298,7 @@ def _with_care(
         values = eager.carefully(program, points, points2, rows, columns)
         yield rows, columns, [np.asarray(value) for value in values]
         return
-    most = MOST_COORDINATES // points.raw.unit.shape[1]
-    chunks = DEAR_CHUNKS if program.needs.compiler else CHUNKS
-    allowed = [c for c in chunks if c <= most] or chunks[:1]
-    chunk = next((c for c in allowed if c >= len(rows)), allowed[-1])
-    static = program.structure, program.needs, program.which, program.all_live
-    compute = compiled(_careful, *static)
-
-    def some(k: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        a, b = rows[k : k + chunk], columns[k : k + chunk]
-        sides = pairs.take(points, np.resize(a, chunk)), pairs.take(points2, np.resize(b, chunk))
-        with jax.enable_x64(True):  # each thread has settings of its own
-            found = compute(program.varying, *sides)
-            return a, b, [np.asarray(value)[: len(a)] for value in found]
-
-    # pairs that are integrated keep one core busy each, so that there are threads for all of them
-    yield from THREADS.map(some, range(0, len(rows), chunk))
-
-
-def _careful(
-    structure: Structure,
-    needs: Needs,
-    which: tuple[str, ...],
-    all_live: bool,
-    varying: Array,
-    one: pairs.Points,
-    two: pairs.Points,
-) -> Out:
-    """Some pairs, with all care."""
-    net = network_from(structure, needs, varying)
-    values = select(pairs.careful(net, one, two, all_live), which)
-    return tuple(jnp.broadcast_to(v, one.raw.live.shape) for v in values)
+    yield from by_program(program, points, points2, rows, columns)
 
 
 def _tiling(x: Array, program: Program, cheap: bool) -> Tiling:

@@ -9,6 +9,7 @@ from lnkernel.arch.node import Node
 from lnkernel.calculus.quadrature import Integrated
 from lnkernel.errors import ActivationRangeError
 from lnkernel.evaluate.float64.asymptotes import asymptotes_of
+from lnkernel.evaluate.float64.closed_pairs import closed_pair
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.panels import grading_for, is_polynomial
 from lnkernel.evaluate.float64.resolution import FARTHEST, LONGEST, demand_resolved
@@ -25,7 +26,8 @@ def prepare_integrals(part: Any, plain: Elementwise, length: float) -> Node:
     if not length <= longest:
         raise ActivationRangeError(type(plain).__name__, length, longest)
     grading = grading_for(phi, MARGIN * length, reach)
-    demand_resolved(plain, grading.levels, length)
+    if closed_pair(plain) is None:  # our own functions with kinks are resolved
+        demand_resolved(plain, grading.levels, length)
     table = table_of(plain) if length == 1 else ()  # behind a normalisation
     return Integrated(part, table, grading)
 

@@ -25,8 +25,10 @@ from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.quadrature import Grading, Table, graded_quadrature
 from lnkernel.calculus.state import Both, Mean
+from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.angle_table import look_up
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.closed_pairs import closed_pair, own_numbers
 from lnkernel.evaluate.float64.functions import Function, density, function_of
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import SHORTEST
@@ -41,6 +43,8 @@ from lnkernel.evaluate.float64.panels import (
     marks_of,
 )
 from lnkernel.evaluate.float64.resolution import FASTEST, demand_resolved
+
+LEAST_SPREAD = 2.0**-4  # the spreads of two inputs beside their lengths
 
 
 class Side(NamedTuple):
@@ -71,13 +75,15 @@ class Pair(NamedTuple):
     centred_w: Array
     centred_z: Array
     slope: Array  # r1 r2 E phi'(u) phi'(v)
-    euler: Array  # E u phi'(u) v phi'(v)
+    euler: Any  # E u phi'(u) v phi'(v), or what gives it
 
 
 @graded_quadrature.register
 def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table: Table) -> Dual:
     if num.equal and (itself := dual_of_equals(num, layer, cov)) is not None:
         return itself
+    if not table and num.quick and grading.fineness == 1 and closed_pair(layer) is not None:
+        return _quickly(num, layer, cov)  # a finer grading asks for integrals, to compare it with
     phi = function_of(layer)
     if not jax.tree.leaves(layer):  # all of it is known, and nobody may have looked at it yet
         demand_resolved(layer, grading.levels)
@@ -94,6 +100,41 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
 
 
+def _quickly(num: Float64, layer: Elementwise, cov: Covariance) -> Dual:
+    """By a closed form; the angles from their cosines, which are NaN where too few digits would be left of them."""
+    form = closed_pair(layer)
+    assert form is not None
+    xp = num.xp
+    r1, r2 = (num.sqrt(side.q) for side in (cov.first, cov.second))
+    first, second = (num.of_input(partial(own_numbers, layer, form), r) for r in (r1, r2))
+    found = form.of_pair(first, second, cov.w, cov.z)
+    phi = function_of(layer)
+    one, two = (
+        Side(
+            xp.sqrt(each.moments.square),
+            each.moments.mean - phi.at_zero,
+            xp.sqrt(each.moments.variance),
+        )
+        for each in (first, second)
+    )
+    size, spread = one.size * two.size, one.spread * two.spread
+    product = xp.where(found.sure, found.product, xp.nan)
+    w, z, cosine = num.angle(product / size)
+    covariance = product - first.moments.mean * second.moments.mean
+    # beside a large mean the rounding errors of the product are those of more than the covariance
+    centred = num.angle(xp.where(spread >= LEAST_SPREAD * size, covariance / spread, xp.nan))
+    pair = Pair(
+        cosine,
+        w,
+        z,
+        centred[0],
+        centred[1],
+        slope=r1 * r2 * found.slopes / size,
+        euler=lambda: found.euler() / size,
+    )
+    return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
+
+
 def _assemble(
     num: Float64,
     phi: Function,
@@ -102,14 +143,14 @@ def _assemble(
     sides: tuple[Side, Side],
     pair: Pair,
 ) -> Dual:
-    (r1, r2), (one, two) = lengths, sides
+    (r1, r2), (one, two), xp = lengths, sides, namespace.of(pair.w)
     alive = [_stays_alive(num, phi, side.live) for side in (cov.first, cov.second)]
     first, second = (
-        Length(jnp.square(side.size), live).masked(num, jnp.square(side.size))
+        Length(xp.square(side.size), live).masked(num, xp.square(side.size))
         for side, live in zip(sides, alive, strict=True)
     )
     rest1, rest2 = (
-        Length(jnp.square(side.spread), old.live).masked(num, jnp.square(side.spread))
+        Length(xp.square(side.spread), old.live).masked(num, xp.square(side.spread))
         for side, old in ((one, cov.first), (two, cov.second))
     )
     mean1, mean2 = (side.shift + phi.at_zero for side in sides)
@@ -120,7 +161,7 @@ def _assemble(
         mean=Mean(
             mean1 / one.size,
             mean2 / two.size,
-            relative_difference(jnp.abs(mean1), jnp.abs(mean2)),
+            relative_difference(xp.abs(mean1), xp.abs(mean2)),
             Both(one.spread / one.size, two.spread / two.size),
         ),
         slope=pair.slope,
