@@ -15,6 +15,7 @@ from plain_forward import forward
 
 import lnkernel as lnk
 from lnkernel import Dense, GroupNorm, LayerNorm, Node, Relu, RMSNorm, parallel, residual, serial
+from lnkernel.arch.convolution import Convolution
 from lnkernel.arch.jumps import Jump
 from lnkernel.arch.node import node
 from lnkernel.finite.modules import ExactNorm
@@ -279,7 +280,15 @@ def every_layer(of: type = Node) -> set[type]:
     """All classes of architectures, except those that other tests make and abstract ones."""
     below = {cls for sub in of.__subclasses__() for cls in every_layer(sub)}
     own = {of} if of.__module__.startswith("lnkernel.arch") else set()
-    abstract = {Node, lnk.Elementwise, lnk.PositivelyHomogeneous, lnk.Smooth, lnk.Piecewise, Jump}
+    abstract = {
+        Node,
+        lnk.Elementwise,
+        lnk.PositivelyHomogeneous,
+        lnk.Smooth,
+        lnk.Piecewise,
+        Jump,
+        Convolution,
+    }
     return below | own - abstract
 
 

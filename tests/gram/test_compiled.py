@@ -16,7 +16,7 @@ import lnkernel as lnk
 from lnkernel.errors import InputError
 from lnkernel.evaluate.float64.expansion import expand, has_series
 from lnkernel.evaluate.float64.per_input import OutOfStepError, Recalling
-from lnkernel.gram import compiled, eager, pairs, tiled
+from lnkernel.gram import careful, compiled, eager, pairs, tiled
 from lnkernel.gram.network import Network
 from lnkernel.gram.prepared import prepare
 from lnkernel.gram.program import dissect_numbers, program_for
@@ -173,7 +173,7 @@ def test_pairs_that_are_integrated_are_not_computed_in_vain(
 
         return compute
 
-    monkeypatch.setattr(tiled, "compiled", without_computing)
+    monkeypatch.setattr(careful, "compiled", without_computing)
     x = points(30, 3)
     arch = expand(lnk.serial(lnk.Dense(8), lnk.Elu(), lnk.Dense(1)), x)
     program = program_for(dissect_numbers(arch), ("ntk",), x)

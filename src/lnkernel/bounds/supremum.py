@@ -171,7 +171,7 @@ class SupDiagonal:
             return "It is proved from layer to layer: C may be less, and no image is known to attain it."
         dense = "It is that of the dense network with the same layers"
         if self.is_upper_bound:
-            why = "zeros in what filters read, or weights of each position's own, leave less of Θ"
+            why = "zeros come in around the images, or positions have filters of their own"
             return f"{dense}; {why}, so that C may be less."
         large = ", as they grow" if math.isinf(self.attained_at) else ""
         return f"{dense}, attained by images that are the same at all positions{large}."
