@@ -111,7 +111,9 @@ def _longest_by_kind(found: list[Any], lengths: list[Reach]) -> dict[Any, float]
     """Of the tables of each activation, but for those that take very many polynomials."""
     longest: dict[Any, float] = {}
     for plain, reach in zip(found, lengths, strict=True):
-        choice = None if function_of(plain).kinks else choice_for(plain, reach.length)
+        if function_of(plain).kinks or not math.isfinite(reach.length):
+            continue  # behind a layer that `_prepare` refuses nothing is finite
+        choice = choice_for(plain, reach.length)
         if choice is not None and choice.terms <= MOST_SHARED and choice.longest is not None:
             longest[plain] = max(longest.get(plain, 0.0), choice.longest)
     return longest
