@@ -59,7 +59,7 @@ def test_weights_of_each_position_s_own(end: lnk.Node) -> None:
     arch = lnk.serial(own, LN, R, shared, R, end, DENSE)
     C, pooled = lnk.sup_diagonal(arch), end == lnk.GlobalAvgPool()
     assert C.value == lnk.sup_diagonal(lnk.serial(shared, LN, R, shared, R, end, DENSE)).value
-    assert C.is_upper_bound == pooled and (not pooled or "each position's own" in str(C))
+    assert C.is_upper_bound == pooled and (not pooled or "filters of their own" in str(C))
     found = lnk.ntk(arch).diagonal(pictures())
     assert found.max() <= C.value * (1 + 1e-14)
     one = lnk.ntk(arch).diagonal(C.attaining_input((4, 4, 2))[None])[0]
