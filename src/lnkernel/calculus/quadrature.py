@@ -47,7 +47,7 @@ class Integrated(Elementwise):
 
     Attributes:
         layer: the activation.
-        table: for pairs of unit length; without one every pair is integrated.
+        table: for inputs that all have one length; without one every pair is integrated.
         grading: where the integrals are split.
     """
 
@@ -58,10 +58,10 @@ class Integrated(Elementwise):
 
 @traits.register
 def _(layer: Integrated) -> Traits:
-    """A table, or a finer grading, is there to be used."""
-    known = traits(layer.layer)
-    quick = known.quick_way and not layer.table and layer.grading.fineness == 1
-    return replace(known, needs_compiler=True, quick_way=quick, marks_small_angles=quick)
+    """A table, or a finer grading, is there to be used; and a table serves all angles alike."""
+    known, tabulated = traits(layer.layer), bool(layer.table)
+    quick = known.quick_way and not tabulated and layer.grading.fineness == 1
+    return replace(known, needs_compiler=not tabulated, quick_way=quick, marks_small_angles=quick)
 
 
 @special

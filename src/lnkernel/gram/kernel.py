@@ -32,6 +32,7 @@ from lnkernel.check.arrays import (
 )
 from lnkernel.evaluate.float64.arithmetic import FEW_PAIRS
 from lnkernel.evaluate.float64.expansion import (
+    are_live,
     count_series,
     expand,
     fixes_lengths,
@@ -211,7 +212,8 @@ class _OfPoints:
     ) -> Program:
         inputs = (x,) if x2 is x else (x, x2)
         dissected = self._parts
-        if needs_terms and self._fixes_lengths and not self._of_positions:
+        alike = self._fixes_lengths and not self._of_positions
+        if needs_terms and alike and are_live(*inputs):
             dissected = self._parts_for_all
         elif needs_terms:
             dissected = dissect_for(self._parts, self.which, *inputs, many=many, few=few)
@@ -256,7 +258,7 @@ class _OfPoints:
 
     @cached_property
     def _parts_for_all(self) -> Dissected:
-        """The network with what its activations need for any input, where that is the same for all inputs."""
+        """The network with what its activations need for any input that is not zero, where that is the same for all."""
         return dissect_numbers(expand(self.arch, np.array([[1.0, 2.0, 4.0]])))
 
     @cached_property

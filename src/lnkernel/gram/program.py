@@ -9,6 +9,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.calculus.state import Kernels
 from lnkernel.evaluate.float64.deep import Source
+from lnkernel.evaluate.float64.expansion import are_live
 from lnkernel.gram.network import Needs, Network, needs_of
 from lnkernel.gram.structure import Structure, assemble, dissect, places
 from lnkernel.types import Array
@@ -40,8 +41,8 @@ def dissect_numbers(arch: Node) -> Dissected:
 
 def program_for(dissected: Dissected, which: tuple[str, ...], *inputs: Array) -> Program:
     """The program for these inputs (n, ..., d), which may hold zero vectors or not."""
-    all_live = all(bool((np.asarray(x) != 0).any(axis=-1).all()) for x in inputs)
-    return Program(dissected.structure, dissected.varying, which, all_live, dissected.needs)
+    live = are_live(*inputs)
+    return Program(dissected.structure, dissected.varying, which, live, dissected.needs)
 
 
 def select(kernels: Kernels, which: tuple[str, ...]) -> tuple[Array, ...]:

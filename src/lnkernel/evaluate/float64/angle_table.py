@@ -1,6 +1,6 @@
-r"""Expectations over pairs of unit length, as functions of the angle: Chebyshev series in $\sqrt m$.
+r"""Expectations over pairs of one length, as functions of the angle: Chebyshev series in $\sqrt m$.
 
-Behind a normalisation all inputs have length 1, and only the angle is left. Let $m = \min(w, z)$. An even and
+Behind a normalisation all inputs have one length, and only the angle is left. Let $m = \min(w, z)$. An even and
 an odd part of $\phi$ do not mix, and where $v$ becomes $-v$, one of them changes its sign, so that acute angles
 suffice. With kinks all functions are analytic in $\sqrt m$ and not in $m$. The gaps
 $\frac14 E\,(\phi(u) - \phi(v))^2$ are tabulated over $m$, and so keep their digits at small angles.
@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from lnkernel.calculus.quadrature import Table
+from lnkernel.evaluate.float64 import namespace
 
 END = 0.5**0.5  # the end of the range of sqrt(m)
 BLOCK = 8  # coefficients in one step of a loop: numbers of pairs are read and written once for all
@@ -36,24 +38,24 @@ def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) ->
     """The expectations of all pairs with these angles. The rows of the table are the gaps over m, the slopes and
     the numbers `euler`, each for the even and the odd part; then the mean and the variances of both parts."""
     *rows, (mean, even, odd) = table
-    acute = w <= z
-    m = jnp.where(acute, w, z)
+    xp, acute = namespace.of(w, z, *rows[0]), w <= z
+    m = xp.where(acute, w, z)
     gap_even, gap_odd, slope_even, slope_odd, euler_even, euler_odd = _chebyshev(rows, sqrt(m))
     near = m * gap_even + m * gap_odd
     far = m * gap_odd + (even - m * gap_even)  # where v becomes -v
     spread = even + odd
     size = spread + mean * mean
     total, rest = (
-        jnp.where(acute, near, far + mean * mean) / size,
-        jnp.where(acute, near, far) / spread,
+        xp.where(acute, near, far + mean * mean) / size,
+        xp.where(acute, near, far) / spread,
     )
-    sign = jnp.where(acute, 1.0, -1.0)
+    sign = xp.where(acute, 1.0, -1.0)
     return Found(
         product=sign * (1 - 2 * total),
-        w=jnp.where(acute, total, 1 - total),
-        z=jnp.where(acute, 1 - total, total),
-        centred_w=jnp.where(acute, rest, 1 - rest),
-        centred_z=jnp.where(acute, 1 - rest, rest),
+        w=xp.where(acute, total, 1 - total),
+        z=xp.where(acute, 1 - total, total),
+        centred_w=xp.where(acute, rest, 1 - rest),
+        centred_z=xp.where(acute, 1 - rest, rest),
         slope=(slope_odd + sign * slope_even) / size,  # the derivative of the even part is odd
         euler=(euler_even + sign * euler_odd) / size,
     )
@@ -61,6 +63,8 @@ def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) ->
 
 def _chebyshev(rows: list[tuple[float, ...]], root: Array) -> list[Array]:
     """The sums of all rows at sqrt(m), by Clenshaw's recurrence; each has a multiple of BLOCK coefficients."""
+    if namespace.of(root, *rows[0]) is np:
+        return _chebyshev_at_once(np.array(rows), np.asarray(root))
     coefficients = jnp.stack([jnp.stack([jnp.asarray(c) for c in row]) for row in rows]).T
     t = root * (2 / END) - 1
     zero = jnp.zeros_like(t)
@@ -78,3 +82,13 @@ def _chebyshev(rows: list[tuple[float, ...]], root: Array) -> list[Array]:
     blocks = coefficients[::-1].reshape(-1, BLOCK, len(rows))
     found, _ = lax.scan(step, start, blocks)
     return [one - t * two for one, two in found]
+
+
+def _chebyshev_at_once(rows: np.ndarray, root: np.ndarray) -> list[Array]:
+    """The same by NumPy: each step is one operation for all rows."""
+    twice = root * (4 / END) - 2
+    one = two = np.zeros((len(rows), *np.shape(root)))
+    for column in rows.T[:0:-1]:
+        one, two = column.reshape(-1, *[1] * np.ndim(root)) + (twice * one - two), one
+    first = rows[:, 0].reshape(-1, *[1] * np.ndim(root))
+    return list(first + (0.5 * twice * one - two))

@@ -18,23 +18,35 @@ where L, M and N are the probability and the moments of a corner ($h_i$, $k_j$; 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from lnkernel.arch.piecewise import Clip
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.closed_pairs import ClosedPair, Expectations, Own, closed_pair
+from lnkernel.evaluate.float64.closed_pairs import (
+    NO_MOMENTS,
+    ClosedPair,
+    Expectations,
+    Own,
+    closed_pair,
+)
 from lnkernel.evaluate.float64.functions import density, normal_below
-from lnkernel.evaluate.float64.orthants import Corner, moments
+from lnkernel.evaluate.float64.orthants import Corner, Corners, moments, moments_at_all_angles
 
 LONGEST = 256.0  # r1 r2 beside the lengths behind: ramps that grow with the input cancel to a clip that does not
 SHORTEST = 1e-70
 SIGNS = 1.0, -1.0  # of T_1 and T_2
+Moments = Callable[[Any, Any, Sequence[Corner]], list[Corners]]
 
 
 @closed_pair.register
 def _(layer: Clip) -> ClosedPair:
-    return ClosedPair(partial(_of_input, layer), partial(_of_pair, layer))
+    return ClosedPair(
+        partial(_of_input, layer), partial(_of_pair, layer), partial(_at_one_length, layer)
+    )
 
 
 def _of_input(layer: Clip, length: Any) -> tuple[Any, ...]:
@@ -45,20 +57,39 @@ def _of_input(layer: Clip, length: Any) -> tuple[Any, ...]:
     return *tails, *squares
 
 
-def _of_pair(layer: Clip, one: Own, two: Own, w: Any, z: Any) -> Expectations:
+class _Line(NamedTuple):
+    """alpha + beta u, and the signs s of both ramps."""
+
+    alpha: Any
+    beta: Any
+    sides: tuple[Any, Any]
+
+
+def _line(layer: Clip) -> _Line:
     low, high = layer.low, layer.high
-    xp = namespace.of(w, low, high)
+    xp = namespace.of(low, high)
     right, left = xp.greater(low, 0), xp.less(high, 0)
     sides = xp.where(right, 1.0, -1.0), xp.where(left, -1.0, 1.0)
     alpha = xp.where(right, low, xp.where(left, high, 0.0))
-    beta = xp.where(right | left, 0.0, 1.0)
-    scale, rho = one.length * two.length, z - w
+    return _Line(alpha, xp.where(right | left, 0.0, 1.0), sides)
+
+
+class _Sums(NamedTuple):
+    """Of a pair, over its unit Gaussians: without the lengths."""
+
+    product: Any  # but for alpha
+    slopes: Any
+    euler: Callable[[], Any]
+
+
+def _sums(layer: Clip, one: Own, two: Own, w: Any, z: Any, moments: Moments) -> _Sums:
+    _, beta, sides = _line(layer)
     both = [
         (c * d, s * t, Corner(abs(a) / one.length, abs(b) / two.length, s * t))
-        for c, s, a in zip(SIGNS, sides, (low, high), strict=True)
-        for d, t, b in zip(SIGNS, sides, (low, high), strict=True)
+        for c, s, a in zip(SIGNS, sides, (layer.low, layer.high), strict=True)
+        for d, t, b in zip(SIGNS, sides, (layer.low, layer.high), strict=True)
     ]
-    found = moments(w, z, [corner for _, _, corner in both])
+    found, rho = moments(w, z, [corner for _, _, corner in both]), z - w
 
     def linear(first: int) -> Any:
         """beta (1 + sum c_j s_j (...)) with these numbers of single inputs."""
@@ -66,7 +97,6 @@ def _of_pair(layer: Clip, one: Own, two: Own, w: Any, z: Any) -> Expectations:
         parts = [turn * own.more[first + j] for own in (one, two) for j, turn in enumerate(turns)]
         return beta * (1 + sum(parts))
 
-    rest = alpha * (one.moments.mean + two.moments.mean - alpha)
     ramps = sum(sign * corner.ramps for (sign, _, _), corner in zip(both, found, strict=True))
     inside = sum(
         sign * turn * corner.one for (sign, turn, _), corner in zip(both, found, strict=True)
@@ -74,12 +104,28 @@ def _of_pair(layer: Clip, one: Own, two: Own, w: Any, z: Any) -> Expectations:
 
     def euler() -> Any:
         products = (sign * corner.product for (sign, _, _), corner in zip(both, found, strict=True))
-        return scale * (rho * linear(2) + sum(products))
+        return rho * linear(2) + sum(products)
 
+    return _Sums(rho * linear(0) + ramps, linear(0) + inside, euler)
+
+
+def _of_pair(layer: Clip, one: Own, two: Own, w: Any, z: Any) -> Expectations:
+    alpha, scale = _line(layer).alpha, one.length * two.length
+    xp = namespace.of(w, one.moments.square)
+    found = _sums(layer, one, two, w, z, moments)
+    rest = alpha * (one.moments.mean + two.moments.mean - alpha)
     behind = xp.sqrt(one.moments.square) * xp.sqrt(two.moments.square)
     return Expectations(
-        rest + scale * (rho * linear(0) + ramps),
-        linear(0) + inside,
-        euler,
+        rest + scale * found.product,
+        found.slopes,
+        lambda: scale * found.euler(),
         (scale <= LONGEST * behind) & (one.length > SHORTEST) & (two.length > SHORTEST),
     )
+
+
+def _at_one_length(
+    layer: Clip, length: float, w: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    one = Own(np.asarray(length), NO_MOMENTS, _of_input(layer, np.asarray(length)))
+    found = _sums(layer, one, one, w, z, moments_at_all_angles)
+    return found.slopes, length**2 * found.euler()

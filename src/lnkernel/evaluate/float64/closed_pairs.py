@@ -25,6 +25,9 @@ class Own(NamedTuple):
     more: tuple[Any, ...]
 
 
+NO_MOMENTS = Moments(*[np.full((), np.nan)] * 5)  # where no expectation takes them
+
+
 class Expectations(NamedTuple):
     """Of a pair."""
 
@@ -36,10 +39,11 @@ class Expectations(NamedTuple):
 
 class ClosedPair(NamedTuple):
     """The closed form of an activation: what it takes of one input at these lengths, and what it gives for pairs with
-    these w and z."""
+    these w and z; and E phi'(u) phi'(v) and E u phi'(u) v phi'(v) of pairs of one length, at all angles."""
 
     of_input: Callable[[Any], tuple[Any, ...]]
     of_pair: Callable[[Own, Own, Any, Any], Expectations]
+    at_one_length: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @singledispatch

@@ -36,6 +36,7 @@ from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.hermite_features import SHORTEST, nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity
 from lnkernel.evaluate.float64.integration import prepare_integrals
+from lnkernel.evaluate.float64.moments import moments_of, moments_rule
 from lnkernel.evaluate.float64.own import Longest
 from lnkernel.evaluate.float64.resolution import FARTHEST
 from lnkernel.types import Array
@@ -128,10 +129,11 @@ def _shared(made: Expanded, longest: float) -> float:
 
 
 class Reach(NamedTuple):
-    """The largest length before an activation, and whether it is that of all inputs."""
+    """The largest length before an activation; whether it is that of all inputs; and whether of any inputs."""
 
     length: float
     of_all: bool
+    of_any: bool
 
 
 def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
@@ -145,7 +147,7 @@ def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
     if has_form:
         return part
     try:
-        return prepare_integrals(part, plain, length)
+        return prepare_integrals(part, plain, length, reach.of_any)
     except ActivationRangeError as problem:
         most = max(problem.most, longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None
@@ -184,6 +186,11 @@ def representatives(x: np.ndarray, count: int = SOME) -> np.ndarray:
     return np.asarray(x[order[np.linspace(0, len(x) - 1, count).round().astype(int)]])
 
 
+def are_live(*inputs: Array) -> bool:
+    """Whether none of these points (n, ..., d) is the zero vector."""
+    return all(bool((np.asarray(x) != 0).any(axis=-1).all()) for x in inputs)
+
+
 def _lengths(arch: Node, x: np.ndarray) -> list[Reach]:
     """How long the vectors before each of these activations are, in the order of the data."""
     with jax.enable_x64(True), np.errstate(all="ignore"):
@@ -194,7 +201,8 @@ def _lengths(arch: Node, x: np.ndarray) -> list[Reach]:
             raw, centred = (pixels.of_same(each, at, True) for each in both)
             rule(arch, at_input(raw, centred, at), num)
             return num.found
-        raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live=False)
+        all_live = are_live(x)
+        raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live)
         centred = raw
         if reads_centred_input(arch):
             centred = geometry.itself(geometry.prepare(x, True, num.with_range), all_live=False)
@@ -231,7 +239,11 @@ def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     """Lengths and means, roughly."""
     r = np.maximum(num.sqrt(cov.first.q), SHORTEST)
     live = r[r > SHORTEST] if np.ndim(r) else r
-    num.found.append(Reach(float(np.max(r)), bool(np.size(live) and np.ptp(live) == 0)))
+    of_all = bool(np.size(live) and np.ptp(live) == 0)
+    num.found.append(Reach(float(np.max(r)), of_all, np.ndim(r) == 0))
+    if np.ndim(r) == 0 and function_of(layer).kinks and moments_rule(layer) is not None:
+        found = moments_of(layer, float(r))  # tables are for one length, to the last digits
+        return _of_lengths(cov, found.square, found.mean, found.variance)
     x, weights = nodes_and_weights(2)
     phi = function_of(layer)
     # of a smooth function of short vectors every fourth node tells as much, to 12 digits
@@ -240,9 +252,13 @@ def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     # longer ones are refused, but by closed forms
     values = phi(np.minimum(r, FARTHEST)[..., None] * x)
     square, mean = np.square(values) @ density, values @ density
-    length = Length(square)
+    return _of_lengths(cov, square, mean, np.maximum(square - np.square(mean), 1e-300))
+
+
+def _of_lengths(cov: Covariance, square: Any, mean: Any, variance: Any) -> Dual:
+    """The dual, as far as lengths tell it."""
+    length, rest = Length(square), Length(variance)
     total = Covariance(length, length, cov.w, cov.z, cov.c, cov.e)
-    rest = Length(np.maximum(square - np.square(mean), 1e-300))
     share = mean / np.sqrt(square)
     return Dual(
         total,

@@ -28,7 +28,13 @@ from jax import lax
 
 from lnkernel.arch.piecewise import Elu, Selu
 from lnkernel.evaluate.float64 import namespace
-from lnkernel.evaluate.float64.closed_pairs import ClosedPair, Expectations, Own, closed_pair
+from lnkernel.evaluate.float64.closed_pairs import (
+    NO_MOMENTS,
+    ClosedPair,
+    Expectations,
+    Own,
+    closed_pair,
+)
 from lnkernel.evaluate.float64.elementary import polynomial
 
 COUNT = 32
@@ -83,12 +89,24 @@ THIRD = (
 
 @closed_pair.register
 def _(layer: Elu) -> ClosedPair:
-    return ClosedPair(_of_input, partial(_of_pair, layer.alpha, 1.0))
+    return _form(layer.alpha, 1.0)
 
 
 @closed_pair.register
 def _(layer: Selu) -> ClosedPair:
-    return ClosedPair(_of_input, partial(_of_pair, layer.alpha, layer.scale))
+    return _form(layer.alpha, layer.scale)
+
+
+def _form(alpha: Any, scale: float) -> ClosedPair:
+    of_pair = partial(_of_pair, alpha, scale)
+
+    def at_one_length(length: float, w: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        one = Own(np.asarray(length), NO_MOMENTS, ())
+        found = of_pair(one, one, w, z)
+        slopes, euler = found.slopes, found.euler()
+        return (slopes, euler) if found.sure else (np.nan * slopes, np.nan * euler)
+
+    return ClosedPair(_of_input, of_pair, at_one_length)
 
 
 def _of_input(length: Any) -> tuple[Any, ...]:

@@ -18,8 +18,9 @@ from lnkernel.evaluate.float64.tabulation import table_of
 MARGIN = 1.1  # the lengths are known roughly
 
 
-def prepare_integrals(part: Any, plain: Elementwise, length: float) -> Node:
-    """`part`, with what it takes for vectors of up to this length; `plain` is the same with plain numbers."""
+def prepare_integrals(part: Any, plain: Elementwise, length: float, of_any: bool) -> Node:
+    """`part`, with what it takes for vectors of up to this length, or of it alone if it is the length `of_any` inputs;
+    `plain` is the same with plain numbers."""
     phi = function_of(plain)
     reach = _reach_of_bends(plain)
     longest = LONGEST if reach is None else FARTHEST
@@ -28,7 +29,7 @@ def prepare_integrals(part: Any, plain: Elementwise, length: float) -> Node:
     grading = grading_for(phi, MARGIN * length, reach)
     if closed_pair(plain) is None:  # our own functions with kinks are resolved
         demand_resolved(plain, grading.levels, length)
-    table = table_of(plain) if length == 1 else ()  # behind a normalisation
+    table = table_of(plain, length) if of_any else ()  # behind a normalisation
     return Integrated(part, table, grading)
 
 

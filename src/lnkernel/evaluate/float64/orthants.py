@@ -86,6 +86,51 @@ def _sum_over_nodes(xp: Any, at: Callable[[Any, Any], list[Any]]) -> list[Any]:
     return found
 
 
+GAUSS = np.polynomial.legendre.leggauss(24)
+# Panels of (0, 1), ever shorter towards 0, where exp(-1/t²) has its singularity
+PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-10, 1)])
+FINE_NODES, FINE_WEIGHTS = (
+    np.ravel(PANELS[:-1, None] + np.diff(PANELS)[:, None] * (0.5 + 0.5 * GAUSS[0])),
+    np.ravel(np.diff(PANELS)[:, None] * (0.5 * GAUSS[1])),
+)
+
+
+def moments_at_all_angles(w: np.ndarray, z: np.ndarray, corners: Sequence[Corner]) -> list[Corners]:
+    r"""The same of few pairs for $h, k \ge 0$, however small w or z, by NumPy.
+
+    Let $t$ be the angle between x and y, or between x and -y if that is smaller. L ends at $\bar\Phi(\max(h, k))$, or
+    at 0, from which it is
+
+        1/(2 pi) ∫ exp(-(h - k)²/(2 sin² t) - hk/(1 + cos t)) dt   less, or
+        1/(2 pi) ∫ exp(-(h + k)²/(2 sin² t) + hk/(1 + cos t)) dt   more.
+    """
+    m = np.minimum(w, z)
+    angle, s = 2 * np.arcsin(np.sqrt(m)), 2 * np.sqrt(w * z)
+    t = angle[..., None] * FINE_NODES
+    sines, cosines = np.square(np.sin(t)), 1 + np.cos(t)
+    weights = angle[..., None] * FINE_WEIGHTS / (2 * math.pi)
+    made = []
+    for h, k, sign in corners:
+        near = sign * (z - w) >= 0
+        turn = np.where(near, 1.0, -1.0)
+        apart, inside = h - turn * k, (turn * h * k)[..., None]
+        turned = np.exp(-0.5 * np.square(apart)[..., None] / sines - inside / cosines)
+        part = (weights * turned).sum(axis=-1)
+        one = np.where(near, normal_below(-np.maximum(h, k)) - part, part)
+        # h - rho k and k - rho h, where rho is nearly 1 or -1
+        across, along = (apart + 2 * turn * m * k) / s, (turn * (2 * m * h - apart)) / s
+        at_k, at_h = density(k) * normal_below(-across), density(h) * normal_below(-along)
+        rest, rho = s * density(h) * density(along), turn * (1 - 2 * m)
+        made.append(
+            Corners(
+                one,
+                (rho + h * k) * one + rest - h * at_k - k * at_h,
+                rho * (one + h * at_h + k * at_k) + rest,
+            )
+        )
+    return made
+
+
 def moments(w: Any, z: Any, corners: Sequence[Corner]) -> list[Corners]:
     r"""Moments over each of these corners. With $s = \sqrt{1-\rho^2}$ and the joint density $f$,
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from lnkernel.arch.elementwise import Elementwise
@@ -85,14 +86,16 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     if not table and num.quick and grading.fineness == 1 and closed_pair(layer) is not None:
         return _quickly(num, layer, cov)  # a finer grading asks for integrals, to compare it with
     phi = function_of(layer)
+    if table and np.ndim(cov.first.q) == np.ndim(cov.second.q) == 0:
+        pair = Pair(*look_up(table, cov.w, cov.z, num.sqrt))
+        r, side = num.sqrt(cov.first.q), _side_of(table, phi)
+        return _assemble(num, phi, cov, (r, r), (side, side), pair)
     if not jax.tree.leaves(layer):  # all of it is known, and nobody may have looked at it yet
         demand_resolved(layer, grading.levels)
     r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
     one, two = (sides_of(phi, r, grading, num.quick) for r in (r1, r2))
     w, z = (jnp.asarray(v, jnp.float64) for v in (cov.w, cov.z))
-    if table and r1.ndim == r2.ndim == 0:
-        pair = Pair(*look_up(table, w, z, num.sqrt))
-    elif num.quick:  # nothing is quick here: every pair is left to the careful way
+    if num.quick:  # nothing is quick here: every pair is left to the careful way
         pair = Pair(*[jnp.full(jnp.broadcast_shapes(w.shape, r1.shape, r2.shape), jnp.nan)] * 7)
     else:
         places = Places(one, two, r1, r2, num.sqrt(w), num.sqrt(z))
@@ -133,6 +136,14 @@ def _quickly(num: Float64, layer: Elementwise, cov: Covariance) -> Dual:
         euler=lambda: found.euler() / size,
     )
     return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
+
+
+def _side_of(table: Table, phi: Function) -> Side:
+    """Of the length that the table is for."""
+    xp = namespace.of(*table[-1])
+    mean, even, odd = map(xp.asarray, table[-1])
+    square = even + odd
+    return Side(xp.sqrt(square + mean * mean), mean - phi.at_zero, xp.sqrt(square))
 
 
 def _assemble(

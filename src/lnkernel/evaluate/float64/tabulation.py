@@ -1,4 +1,12 @@
-"""Tables of `angle_table`, by quadrature, for activations with plain numbers as hyperparameters."""
+r"""Tables of `angle_table` for activations with plain numbers as hyperparameters.
+
+Those of one length r are of the function phi(ru), and unit length.
+
+They are series through values at Chebyshev points, and these come by quadrature; where closed forms are known, from
+the slopes $S = E\,\phi'(u)\phi'(v)$ alone, since of such pairs
+
+    1/4 E (phi(u) - phi(v))² = ∫ S dm, from 0 to m.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +16,41 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.polynomial.chebyshev import chebval
 
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.quadrature import Grading, Table
 from lnkernel.evaluate.float64.angle_table import BLOCK, END
+from lnkernel.evaluate.float64.closed_pairs import ClosedPair, closed_pair
 from lnkernel.evaluate.float64.functions import Function, function_of
+from lnkernel.evaluate.float64.moments import moments_at
 from lnkernel.evaluate.float64.panels import levels_for
 from lnkernel.evaluate.float64.quadrature import Places, Side, integrate_pairs, sides_of
 
-MOST = 128  # nodes; a function that needs more has no table
+COUNTS = 48, 128  # nodes; a function that needs more has no table
+MOST = COUNTS[-1]
 NEGLIGIBLE = 1e-16  # size of the coefficients that are left out, beside the largest one
 NOISE = 1e-14  # if the last that are kept are larger, the series has not converged
 
 
-@lru_cache(maxsize=64)
-def table_of(layer: Elementwise) -> Table:
-    """The table for pairs of unit length; empty where the series does not converge."""
-    with jax.enable_x64(True):
-        rows, sizes = (np.asarray(part) for part in _values(layer))
+@lru_cache(maxsize=256)
+def table_of(layer: Elementwise, length: float = 1.0) -> Table:
+    """The table for pairs of this length; empty where the series does not converge."""
+    form = closed_pair(layer)
+    found = (_table_by(count, layer, form, length) for count in COUNTS if form or count == MOST)
+    return next((table for table in found if table), ())
+
+
+def _table_by(count: int, layer: Elementwise, form: ClosedPair | None, length: float) -> Table:
+    """The table from so many values; empty where they do not suffice."""
+    if form is not None:
+        rows, sizes = _values_by_slopes(count, layer, form, length)
+    else:
+        with jax.enable_x64(True):
+            rows, sizes = (np.asarray(part) for part in _values(layer, length))
     if not np.isfinite(rows).all():
         return ()
-    angle = (np.arange(MOST) + 0.5) * np.pi / MOST
-    coefficients = rows @ np.cos(np.outer(np.arange(MOST), angle)).T * (2 / MOST)
-    coefficients[:, 0] /= 2
+    coefficients = _series(rows)
     scale = np.abs(coefficients).max(axis=1, initial=1e-300, keepdims=True)
     # slopes and gaps of one kind are added up, so that the smaller ones need fewer digits
     scale = scale.reshape(3, 2).max(axis=1, keepdims=True).repeat(2, axis=1).reshape(6, 1)
@@ -42,16 +62,71 @@ def table_of(layer: Elementwise) -> Table:
     return *(tuple(map(float, row)) for row in coefficients[:, :kept]), tuple(map(float, sizes))
 
 
-@partial(jax.jit, static_argnums=0)
-def _values(layer: Elementwise) -> tuple[Array, Array]:
+def _series(rows: np.ndarray) -> np.ndarray:
+    """The coefficients of the series through values at Chebyshev points."""
+    coefficients = np.asarray(rows.astype(np.longdouble) @ _waves(rows.shape[1]), np.float64)
+    coefficients[:, 0] /= 2
+    return coefficients
+
+
+@lru_cache(maxsize=len(COUNTS))
+def _waves(count: int) -> np.ndarray:
+    """Takes the values to the coefficients; from angles below a full turn."""
+    turns = np.outer(2 * np.arange(count) + 1, np.arange(count)) % (4 * count)
+    waves = np.cos(np.arccos(np.longdouble(-1)) / (2 * count) * turns)
+    return np.asarray(waves * (2 / np.longdouble(count)))
+
+
+def _places(count: int = MOST) -> np.ndarray:
+    """The Chebyshev points of (0, END)."""
+    return 0.5 * END * (1 + np.cos((np.arange(count) + 0.5) * np.pi / count))
+
+
+def _values_by_slopes(
+    count: int, layer: Elementwise, form: ClosedPair, length: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same as `_values`. Where v becomes -v, products of the even parts of two functions stay, those of the odd
+    parts change their sign; the derivative of an even function is odd."""
+    root = _places(count)
+    m = np.square(root)
+    with np.errstate(all="ignore"):
+        sides = ((m, 1 - m), (1 - m, m))
+        (s, e), (s_turned, e_turned) = (form.at_one_length(length, *side) for side in sides)
+    s, s_turned = length**2 * s, length**2 * s_turned
+    slopes = [0.5 * (s - s_turned), 0.5 * (s + s_turned)]  # of the even part, and of the odd one
+    euler = [0.5 * (e + e_turned), 0.5 * (e - e_turned)]
+    gaps = _means_below(np.stack(slopes), np.append(root, END))
+    mean = moments_at(layer, np.array([length])).mean[0]
+    rows = [*(gap[:-1] for gap in gaps), *slopes, *euler]
+    return np.stack(rows), np.array([mean, *(gap[-1] for gap in gaps)])
+
+
+def _means_below(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """1/m ∫ S dm from 0 to m, where m = root², of the functions S with these values at `_places`."""
+    x, weights = _gauss(values.shape[1] // 2 + 1)
+    inside = root[:, None] * (x + 0.5)
+    series = chebval(inside * (2 / END) - 1, _series(values).T)
+    means: np.ndarray = (series * (2 * (x + 0.5) * weights)).sum(axis=-1)
+    return means
+
+
+@lru_cache(maxsize=len(COUNTS))
+def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre's nodes, less a half, and weights for (0, 1)."""
+    x, weights = np.polynomial.legendre.leggauss(count)
+    return 0.5 * x, 0.5 * weights
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _values(layer: Elementwise, length: float) -> tuple[Array, Array]:
     """The rows of the table at the nodes of Chebyshev's polynomials; the mean and both variances."""
-    root = 0.5 * END * (1 + np.cos((np.arange(MOST) + 0.5) * np.pi / MOST))
-    unit, one = Side(jnp.ones(()), jnp.zeros(()), jnp.ones(())), jnp.ones(())
+    root = _places()
+    unit, r = Side(jnp.ones(()), jnp.zeros(()), jnp.ones(())), jnp.asarray(length)
     rows, parts = [], []
     for part in _even_and_odd(function_of(layer)):
-        grading = Grading(levels_for(part, 1.0))
-        parts.append(sides_of(part, one, grading))
-        places = Places(unit, unit, one, one, jnp.asarray(root), jnp.sqrt(1 - root * root))
+        grading = Grading(levels_for(part, length))
+        parts.append(sides_of(part, r, grading))
+        places = Places(unit, unit, r, r, jnp.asarray(root), jnp.sqrt(1 - root * root))
         pair = integrate_pairs(part, grading, places)
         rows.append([pair.w / root**2, pair.slope, pair.euler])
     even, odd = parts
