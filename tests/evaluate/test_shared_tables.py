@@ -52,8 +52,8 @@ def test_the_same_kernels(act: lnk.Node, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_shared_table_has_the_terms_of_its_longest_vectors() -> None:
     act = lnk.Tanh()
-    assert separated._table_for(act, 64, 2.0)[1] == 1024
-    assert separated._table_for(act, 1024, 2.0)[1] == 1024
+    assert separated.table_for(act, 64, 2.0)[1] == 1024
+    assert separated.table_for(act, 1024, 2.0)[1] == 1024
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 3), (9, 7, 1), (33, 300, 200), (2, 521, 2050), (3, 4, 0)])

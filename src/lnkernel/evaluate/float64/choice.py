@@ -16,7 +16,10 @@ from lnkernel.evaluate.float64.hermite_features import nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
-KNOWN = (1024, 2048, 4096)  # of which the largest choice leaves out half
+KNOWN = (
+    1024,
+    2560,
+)  # of which the largest choice leaves out a fifth or more, to see how small the rest is
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
 STEPS = 8  # lengths are rounded up to powers of 2^(1/8), so that few programs are compiled
 
@@ -56,7 +59,7 @@ def _choice(layer: Elementwise, step: int) -> Choice | None:
 
 
 def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
-    """The least that suffices, up to half of the Hermite polynomials that are known."""
+    """The least that suffices, up to four fifths of the Hermite polynomials that are known."""
     x, weights = nodes_and_weights(known)
     longest = 2.0 ** (step / STEPS)
     with jax.enable_x64(True), np.errstate(all="ignore"):
@@ -71,5 +74,5 @@ def _choice_of(known: int, layer: Elementwise, step: int) -> Choice | None:
     with np.errstate(all="ignore"):  # of a function that grows too fast no choice suffices
         parts = np.arange(len(a)) * np.square(a)
         left = np.cumsum(parts[::-1])[::-1] / (np.sum(np.square(a[1:])) + (a[0] + start) ** 2)
-    terms = next((n for n in CHOICES if 2 * n <= known and left[n] < ENOUGH), None)
+    terms = next((n for n in CHOICES if 1.25 * n <= known and left[n] < ENOUGH), None)
     return None if terms is None else Choice(terms, degrees_for(np.square(a[:terms])), longest)

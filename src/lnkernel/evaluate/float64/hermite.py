@@ -26,6 +26,7 @@ from lnkernel.calculus.state import Both, Mean
 from lnkernel.check.plain import known_zero
 from lnkernel.evaluate.float64 import closed, namespace
 from lnkernel.evaluate.float64.arithmetic import Float64
+from lnkernel.evaluate.float64.delicate_products import dual_with_care
 from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gaps import relative_difference, with_gap
 from lnkernel.evaluate.float64.hermite_features import SHORTEST, Features, features
@@ -68,6 +69,10 @@ def _(
         quick = dual_by_products(num, layer, cov, (r1, r2), terms, longest)
         if quick is not None:
             return quick
+    if not num.quick and num.xp is np and longest is not None:
+        careful = dual_with_care(layer, cov, terms, longest)
+        if careful is not None:
+            return careful
     one, two = (features(layer, r, terms) for r in (r1, r2))
     if num.quick:
         series, angles = _sum_quickly(one, two, cov, num.delicate)

@@ -27,7 +27,7 @@ SOME_NODES = 20  # whose products are joined by one chain of additions
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
 # terms for which weights are computed; of fewer they are the first of these
-KNOWN = (2, 1026, 2050, 4098)
+KNOWN = (2, 1026, 2562)
 
 
 def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,37 +41,40 @@ class _Known(NamedTuple):
     """What is known of the first Hermite polynomials."""
 
     weights: np.ndarray  # (m, terms)
-    last: np.ndarray  # rows of h_n(x) exp(-x²/4), from which the next ones come, (2, nodes)
+    last: np.ndarray  # rows of g_n(x) exp(-x²/4), from which the next ones come, (2, nodes)
+    scales: np.ndarray  # c_n of these rows
 
 
 @lru_cache(maxsize=len(KNOWN))
 def _known(place: int) -> _Known:
-    r"""What is known of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$. The weights of
+    r"""What is known of the first KNOWN[place], by $\sqrt{n+1}\,h_{n+1} = x h_n - \sqrt n\,h_{n-1}$; with
+    $h_n = c_n g_n$, where $c_{n+1} = c_{n-1}\sqrt{n/(n+1)}$, that is a product and a difference. The weights of
     negative nodes are those of the positive ones, of odd polynomials with the other sign."""
     x = _right_nodes()
     first = np.exp(-x * x / 4)
     if place == 0:
-        rows = np.array([first, x * first])
-        return _Known(_weights(rows, first, 0), rows)
+        rows, scales = np.array([first, x * first]), np.ones(2, np.longdouble)
+        return _Known(_weights(rows, scales, first, 0), rows, scales)
     before = _known(place - 1)
     start, stop = KNOWN[place - 1], KNOWN[place]
     rows = np.empty((2 + stop - start, len(x)), dtype=np.longdouble)
     rows[:2] = before.last
     n = np.arange(start - 1, stop - 1).astype(np.longdouble)
-    scale, share = 1 / np.sqrt(n + 1), np.sqrt(n / (n + 1))
-    scaled, before_last = scale[:, None] * x, np.empty_like(x)
-    for k in range(stop - start):
-        np.multiply(share[k], rows[k], out=before_last)
-        np.multiply(scaled[k], rows[k + 1], out=rows[k + 2])
-        rows[k + 2] -= before_last
-    more = _weights(rows[2:], first, start)
-    return _Known(np.concatenate([before.weights, more], axis=1), rows[-2:].copy())
+    scales = np.concatenate([before.scales, np.sqrt(n / (n + 1))])
+    for parity in (0, 1):
+        np.multiply.accumulate(scales[parity::2], out=scales[parity::2])
+    factors = scales[1:-1] / (np.sqrt(n + 1) * scales[2:])
+    for factor, last, here, new in zip(factors, rows, rows[1:], rows[2:], strict=False):
+        np.multiply(x * factor, here, out=new)
+        new -= last
+    more = _weights(rows[2:], scales[2:], first, start)
+    return _Known(np.concatenate([before.weights, more], axis=1), rows[-2:].copy(), scales[-2:])
 
 
-def _weights(rows: np.ndarray, first: np.ndarray, start: int) -> np.ndarray:
+def _weights(rows: np.ndarray, scales: np.ndarray, first: np.ndarray, start: int) -> np.ndarray:
     """The weights of all nodes (m, terms), from these rows on."""
     density = first * np.longdouble(SPACING) / np.sqrt(2 * np.arccos(np.longdouble(-1)))
-    right = (rows * density).astype(np.float64).T
+    right = (rows * density * scales[:, None]).astype(np.float64).T
     left = right[:0:-1] * np.where(np.arange(start, start + len(rows)) % 2, -1.0, 1.0)
     return np.concatenate([left, right])
 

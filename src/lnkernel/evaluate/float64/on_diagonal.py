@@ -27,7 +27,7 @@ SHORTEST = 1e-150  # stands for the length 0, where ratios are limits
 SHORT = (
     1e-70  # below it the first term of phi - phi(0) is all there is, and its square would underflow
 )
-MANY = 512  # inputs, for which an interpolation of the moments is worth its nodes
+MANY = 64  # inputs, for which an interpolation of the moments is worth its nodes
 
 
 def knows_diagonal(arch: Node) -> bool:

@@ -51,14 +51,14 @@ class Image(NamedTuple):
 @lru_cache(maxsize=64)
 def image_table(layer: Smooth, terms: int, longest: float) -> Table | None:
     """Of the numbers of an `Image`, but for powers of the length; None where it would be too large."""
-    unit, euler, size, rest = _features_at_nodes(layer, terms, longest)
+    unit, euler, size, rest = features_at_nodes(layer, terms, longest)
     centred = unit / rest
     centred[0] = 0.0
     if not (is_told(centred) and is_told(euler)):
         return None
     r = lengths_of_nodes(longest)
     # a_n is of order r or less for short vectors, but for phi(0) in a_0
-    small = (size / r, rest) if _vanishes(layer) else (size, rest / r)
+    small = (size / r, rest) if vanishes(layer) else (size, rest / r)
     made = table_of(longest, [small[0], unit[0], small[1]], centred)
     return made if sum(map(sum, made.ranks)) <= LARGEST else None
 
@@ -66,39 +66,42 @@ def image_table(layer: Smooth, terms: int, longest: float) -> Table | None:
 @lru_cache(maxsize=64)
 def euler_table(layer: Smooth, terms: int, longest: float) -> Table:
     """Of the features of u phi'(u), over |a|: made where a rule asks for them, as behind a trainable scale."""
-    _, euler, _, _ = _features_at_nodes(layer, terms, longest)
+    _, euler, _, _ = features_at_nodes(layer, terms, longest)
     return table_of(longest, [], euler)
 
 
 @lru_cache(maxsize=4)
-def _features_at_nodes(layer: Smooth, terms: int, longest: float) -> tuple[np.ndarray, ...]:
+def features_at_nodes(layer: Smooth, terms: int, longest: float) -> tuple[np.ndarray, ...]:
     """Those of `Features`, at the lengths of the nodes."""
     lengths: Any = lengths_of_nodes(longest)
     return tuple(map(np.asarray, features(layer, lengths, terms)))
 
 
-def _vanishes(layer: Smooth) -> bool:
+def vanishes(layer: Smooth) -> bool:
+    """Whether phi(0) = 0."""
     return function_of(layer).vanishes
 
 
-def _image(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
-    table = image_table(*_table_for(layer, terms, longest))
+def image_of(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Image | None:
+    """What the activation makes of inputs of these lengths; None where a table would be too large."""
+    table = image_table(*table_for(layer, terms, longest))
     if table is None:
         return None
     (size, share, rest), factors = table.at(r, unit=True)
-    size = size * r if _vanishes(layer) else size
+    size = size * r if vanishes(layer) else size
     lengths, place = np.unique(r, return_inverse=True)
     if len(lengths) <= FEW:  # as behind a norm: an error of the size would be that of all pairs
         exact = np.array([features(layer, length, terms).size for length in lengths])
         size = exact[place].reshape(r.shape)
-    return Image(size, share, rest if _vanishes(layer) else rest * r, factors)
+    return Image(size, share, rest if vanishes(layer) else rest * r, factors)
 
 
-def _euler(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
-    return euler_table(*_table_for(layer, terms, longest)).at(r)[1]
+def euler_of(layer: Smooth, terms: int, longest: float, r: np.ndarray) -> Factors:
+    """The factors of the features of u phi'(u)."""
+    return euler_table(*table_for(layer, terms, longest)).at(r)[1]
 
 
-def _table_for(layer: Smooth, terms: int, longest: float) -> tuple[Smooth, int, float]:
+def table_for(layer: Smooth, terms: int, longest: float) -> tuple[Smooth, int, float]:
     """What tells a table. That of longer vectors than this layer's, which others share, takes more terms than it."""
     plain = _with_plain_numbers(layer)
     choice = choice_for(plain, longest)
@@ -129,23 +132,23 @@ def dual_by_products(
 ) -> Dual | None:
     """The angles from their cosines; NaN where too few digits would be left of a small one. None where a table would
     be too large."""
-    image = partial(_image, layer, terms, longest)
+    image = partial(image_of, layer, terms, longest)
     one, two = _both(num, image, lengths)
     if one is None or two is None:
         return None
     y = 1 - 8 * (cov.w * cov.z)
     cosine, steepness = sum_products(one.factors, two.factors, cov.c, y)
-    rests, vanishes = one.rest * two.rest, _vanishes(layer)
+    rests, at_zero = one.rest * two.rest, vanishes(layer)
     slope = rests * steepness
 
     def euler() -> Any:
-        first, second = _both(num, partial(_euler, layer, terms, longest), lengths)
+        first, second = _both(num, partial(euler_of, layer, terms, longest), lengths)
         return sum_products(first, second, cov.c, y)[0]
 
     alive = (cov.first.live, cov.second.live)
     first, second = (
         Length(side.size * side.size, live).masked(num, side.size * side.size)
-        for side, live in zip((one, two), alive if vanishes else (True, True), strict=True)
+        for side, live in zip((one, two), alive if at_zero else (True, True), strict=True)
     )
     left1, left2 = (
         Length(whole.q * (side.rest * side.rest), live)
