@@ -100,13 +100,22 @@ def sums() -> dict[str, Case]:
         made[f"{name} LN eps"] = inexact(deep(2, act, before=(WITH_EPS,)))
         made[f"{name} pre-LN"] = inexact(serial(dense(), block, LayerNorm(), act, dense()))
         made[f"{name} 2"] = inexact(deep(2, act), longest=MODERATE, batch=BATCH)
+        # most pairs at small angles, and no program, which would take minutes to compile
+        made[f"{name} 6, relu"] = inexact(
+            serial(*deep(6, act).layers, Relu(), dense()),
+            longest=MODERATE,
+            batch=BATCH,
+            programs="none",
+        )
     return made
 
 
 def integrals() -> dict[str, Case]:
+    """Tables behind a norm, of unit length and of another; integrals without any."""
     made = {}
     for name, act in KINKED.items():
         made[f"{name} LN all, scale and bias"] = inexact(deep(2, act, before=(AFFINE,)))
+        made[f"{name} LN first"] = inexact(serial(dense(), LayerNorm(), *deep(2, act).layers[1:]))
         made[f"{name} 2"] = inexact(deep(2, act), longest=LONG, batch=BATCH)
     return made
 
