@@ -9,6 +9,7 @@ and the small angle behind the activation is a sum of squares, $w' = \frac14 E\,
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,11 +30,13 @@ class Grading(NamedTuple):
 
     `levels` is the number of distances, and so how far they reach; there are `fineness` times as many of them.
     If the function is straight beyond the last of them, they suffice for inputs of every length.
+    Closed forms may take that none is longer than `longest`.
     """
 
     levels: int
     fineness: int = 1
     straight_beyond: bool = False
+    longest: float = math.inf
 
 
 UNKNOWN = Grading(levels=4)  # where the inputs are not known before the program runs

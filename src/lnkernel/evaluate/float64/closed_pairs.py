@@ -38,11 +38,12 @@ class Expectations(NamedTuple):
 
 
 class ClosedPair(NamedTuple):
-    """The closed form of an activation: what it takes of one input at these lengths, and what it gives for pairs with
-    these w and z; and E phi'(u) phi'(v) and E u phi'(u) v phi'(v) of pairs of one length, at all angles."""
+    """The closed form of an activation: what it takes of one input at these lengths; what it gives for pairs with these
+    w and z, none longer than some length; and E phi'(u) phi'(v) and E u phi'(u) v phi'(v) of pairs of one length, at
+    all angles."""
 
     of_input: Callable[[Any], tuple[Any, ...]]
-    of_pair: Callable[[Own, Own, Any, Any], Expectations]
+    of_pair: Callable[[Own, Own, Any, Any, float], Expectations]
     at_one_length: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 

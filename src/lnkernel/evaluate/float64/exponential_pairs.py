@@ -119,17 +119,20 @@ def mills_slope(c: Any) -> Any:
     return inverse * polynomial(SLOPE, (c - 4.0) * inverse)
 
 
-def _of_pair(alpha: Any, scale: float, one: Own, two: Own, w: Any, z: Any) -> Expectations:
+def _of_pair(
+    alpha: Any, scale: float, one: Own, two: Own, w: Any, z: Any, longest: float = LONGEST
+) -> Expectations:
     xp = namespace.of(w, alpha)
     r1, r2 = one.length, two.length
     angle = 2 * xp.arctan2(xp.sqrt(w), xp.sqrt(z))
     rest = math.pi - angle
     right = (r1 * r2) * (2 * xp.sqrt(w * z) + rest * (z - w))
-    sums = _sum_over_nodes(xp, r1, r2, angle, rest)
+    longest = min(longest, LONGEST)
+    sums = _sum_over_nodes(xp, r1, r2, angle, rest, longest)
     below, below_slopes, mixed, mixed_slopes = sums
 
     def euler() -> Any:
-        far, near = _sum_over_nodes(xp, r1, r2, angle, rest, with_euler=True)
+        far, near = _sum_over_nodes(xp, r1, r2, angle, rest, longest, with_euler=True)
         return factor * (right + alpha * (alpha * rest * far - angle * near))
 
     factor = scale * scale / (2 * math.pi)
@@ -137,7 +140,7 @@ def _of_pair(alpha: Any, scale: float, one: Own, two: Own, w: Any, z: Any) -> Ex
         factor * (right + alpha * (alpha * rest * below - angle * mixed)),
         factor * (rest + alpha * (alpha * rest * below_slopes + angle * mixed_slopes)),
         euler,
-        (r1 <= LONGEST) & (r2 <= LONGEST) & (r1 > SHORTEST) & (r2 > SHORTEST),
+        (r1 <= longest) & (r2 <= longest) & (r1 > SHORTEST) & (r2 > SHORTEST),
     )
 
 
@@ -171,12 +174,10 @@ def _at(
 
 
 def _sum_over_nodes(
-    xp: Any, r1: Any, r2: Any, angle: Any, rest: Any, with_euler: bool = False
+    xp: Any, r1: Any, r2: Any, angle: Any, rest: Any, longest: float, with_euler: bool = False
 ) -> tuple[Any, ...]:
-    known = xp is np and np.size(r1) and np.size(r2)
-    longest = (
-        min(LONGEST, max(np.max(r1), np.max(r2))) if known else LONGEST
-    )  # the sums of others do not count
+    if xp is np and np.size(r1) and np.size(r2):
+        longest = min(longest, max(np.max(r1), np.max(r2)))  # what is longer is not sure
     nodes, weights = _rule(next(count for most, count in COUNTS.items() if longest <= most))
     if xp is np and np.size(angle) <= FEW:
         r1, r2, angle, rest = (np.asarray(x)[..., None] for x in (r1, r2, angle, rest))

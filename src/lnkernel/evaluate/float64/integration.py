@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lnkernel.arch.elementwise import Elementwise
@@ -26,7 +27,10 @@ def prepare_integrals(part: Any, plain: Elementwise, length: float, of_any: bool
     longest = LONGEST if reach is None else FARTHEST
     if not length <= longest:
         raise ActivationRangeError(type(plain).__name__, length, longest)
-    grading = grading_for(phi, MARGIN * length, reach)
+    steps = math.ceil(
+        2 * math.log2(max(1.0, MARGIN * length))
+    )  # few, so that few programs are compiled
+    grading = grading_for(phi, MARGIN * length, reach)._replace(longest=2.0 ** (steps / 2))
     if closed_pair(plain) is None:  # our own functions with kinks are resolved
         demand_resolved(plain, grading.levels, length)
     table = table_of(plain, length) if of_any else ()  # behind a normalisation

@@ -84,7 +84,9 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     if num.equal and (itself := dual_of_equals(num, layer, cov)) is not None:
         return itself
     if not table and num.quick and grading.fineness == 1 and closed_pair(layer) is not None:
-        return _quickly(num, layer, cov)  # a finer grading asks for integrals, to compare it with
+        return _quickly(
+            num, layer, cov, grading.longest
+        )  # a finer grading asks for integrals, to compare it with
     phi = function_of(layer)
     if table and np.ndim(cov.first.q) == np.ndim(cov.second.q) == 0:
         pair = Pair(*look_up(table, cov.w, cov.z, num.sqrt))
@@ -103,14 +105,14 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
 
 
-def _quickly(num: Float64, layer: Elementwise, cov: Covariance) -> Dual:
+def _quickly(num: Float64, layer: Elementwise, cov: Covariance, longest: float) -> Dual:
     """By a closed form; the angles from their cosines, which are NaN where too few digits would be left of them."""
     form = closed_pair(layer)
     assert form is not None
     xp = num.xp
     r1, r2 = (num.sqrt(side.q) for side in (cov.first, cov.second))
     first, second = (num.of_input(partial(own_numbers, layer, form), r) for r in (r1, r2))
-    found = form.of_pair(first, second, cov.w, cov.z)
+    found = form.of_pair(first, second, cov.w, cov.z, longest)
     phi = function_of(layer)
     one, two = (
         Side(
