@@ -68,6 +68,16 @@ def test_enough_directions(length: float) -> None:
     assert float(abs(found.slopes[0] - exact)) < 3e-15
 
 
+@pytest.mark.parametrize("short", [1e-2, 1e-3, 1e-12])
+def test_a_short_and_a_long_input(short: float) -> None:
+    """Of lengths that differ much the closed form of ELU would cancel."""
+    arch = lnk.serial(lnk.Dense(8), lnk.Elu(), lnk.Dense(1))
+    x, x2 = np.array([1.0, 0.0, 0.0]), short * np.array([0.6, 0.8, 0.0])
+    exact, found = oracle.pair(arch, x, x2, dps=30), lnk.kernels(arch)([x, x2])
+    assert abs(found.ntk[0, 1] - exact.Theta) < 1e-15 * exact.Theta_scale
+    assert abs(found.nngp[0, 1] - exact.K) < 1e-15 * exact.K_scale
+
+
 @pytest.mark.parametrize("layer", ALL, ids=repr)
 def test_networks(layer: lnk.Piecewise, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 100 points no pair asks for care, so that nothing is compiled."""

@@ -87,11 +87,20 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in given)
 
 
+def _is_key_data(given: Any) -> bool:
+    """Whether JAX takes these numbers for a key, as it is set up."""
+    try:
+        jax.random.wrap_key_data(jnp.asarray(given))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def as_key(name: str, key: Any) -> jax.Array:
     """One key of `jax.random`, of the new type or two numbers as of old."""
     given = key if isinstance(key, jax.Array | np.ndarray) else np.asarray(0.0)
     new = jnp.issubdtype(given.dtype, jax.dtypes.prng_key) and given.ndim == 0
-    old = given.dtype == np.uint32 and given.ndim == 1
+    old = given.dtype == np.uint32 and given.ndim == 1 and _is_key_data(given)
     if not (new or old):
         one = isinstance(key, Integral) and not isinstance(key, bool)
         came = f"shape {given.shape}, dtype {given.dtype}" if given is key else repr(key)

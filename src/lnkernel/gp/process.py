@@ -27,7 +27,7 @@ from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, as_traced, seen_with
 from lnkernel.gram.memory import demand_memory
 from lnkernel.gram.structure import assemble, dissect
-from lnkernel.precision import as_leaf, demand_float64, is_traced
+from lnkernel.precision import as_leaf, demand_float64, inside_jit, is_traced
 from lnkernel.types import (
     Array,
     Covariance,
@@ -65,9 +65,12 @@ class Posterior:
 
     def __repr__(self) -> str:
         fit = self._held
-        *stack, n, d = fit.shape_of_inputs()
+        shape, count = fit.shape_of_inputs(), np.ndim(fit.targets) - 2
+        stack, (n, *one) = shape[:count], shape[count:]
+        d = one[0] if len(one) == 1 else tuple(one)
         many = f"stack={tuple(stack)}, " if stack else ""
-        iterated = isinstance(fit, Fit) and fit.iterated is not None
+        # what bounds the error is no part of a program
+        iterated = isinstance(fit, Fit) and fit.iterated is not None and not inside_jit()
         near = f", error={self.error:.2g}" if iterated else ""
         return (
             f"Posterior({many}kernel={fit.which!r}, points={n}, dimension={d}, "

@@ -17,7 +17,15 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from lnkernel.arch import Node
-from lnkernel.check.arrays import Data, as_traced_inputs, as_traced_points
+from lnkernel.arch.facts import acts_on_positions, position_axes
+from lnkernel.check.arrays import (
+    Data,
+    as_targets,
+    as_traced_images,
+    as_traced_inputs,
+    as_traced_points,
+    shape_of_one,
+)
 from lnkernel.errors import HalfMatrixError, InputError, SpreadMatrixError
 from lnkernel.gp.cholesky import Cholesky
 from lnkernel.gp.diagnosis import is_resolved
@@ -80,7 +88,7 @@ class TracedFit(Predictor):
     def inputs(self, x: MorePoints) -> Array:
         """Points to predict at; of tracers only the shape can be checked."""
         demand_x64()
-        return as_traced_inputs(x, self.x.shape[1])
+        return as_traced_inputs(x, shape_of_one(self.x))
 
     @property
     def targets(self) -> Array:
@@ -185,7 +193,7 @@ class TracedFit(Predictor):
 
     def plain(self) -> Fit:
         """The fit of the plain numbers, checked now, because no program can raise."""
-        if np.ndim(self.x) != 2:
+        if np.ndim(self.y) != 2:
             raise InputError(
                 "posterior",
                 "one posterior",
@@ -210,7 +218,9 @@ def traced_fit(arch: Node, which: str, X: Points, y: Targets, noise: Noise) -> T
     """The factorised Gram matrix of data of which some are tracers; what is not is checked."""
     demand_x64()
     kernel = Kernel(arch, (which,))
-    x, targets = as_traced_points("X", X), jnp.asarray(y, dtype=jnp.float64)
+    of_images = acts_on_positions(arch)
+    x = as_traced_images("X", X, position_axes(arch)) if of_images else as_traced_points("X", X)
+    targets = jnp.asarray(y if is_traced(y) else as_targets(y, len(x)), dtype=jnp.float64)
     if targets.ndim not in (1, 2) or len(targets) != len(x):
         raise InputError(
             "y",

@@ -86,6 +86,7 @@ class _OfPoints:
     which: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "arch", as_architecture(self.arch))  # which may come as text
         check_network(self.arch)
         if "ntk" in self.which:
             demand_ntk(self.arch)

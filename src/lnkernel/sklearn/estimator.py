@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from lnkernel.arch import Elementwise, Node
@@ -47,6 +48,6 @@ class NTKEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not 
             W_std=self.W_std,
             b_std=self.b_std,
         )
-        if self.merge_duplicates and self.noise == 0:
+        if self.merge_duplicates and not np.any(self.noise):
             X, y = merge_duplicates(X, y)
         self.posterior_ = posterior(self.arch_, X, y, kernel=self.kernel, noise=self.noise)

@@ -41,21 +41,20 @@ def look_up(table: Table, w: Array, z: Array, sqrt: Callable[[Array], Array]) ->
     xp, acute = namespace.of(w, z, *rows[0]), w <= z
     m = xp.where(acute, w, z)
     gap_even, gap_odd, slope_even, slope_odd, euler_even, euler_odd = _chebyshev(rows, sqrt(m))
-    near = m * gap_even + m * gap_odd
-    far = m * gap_odd + (even - m * gap_even)  # where v becomes -v
+    # of m, E (phi(u) - phi(v))²/4 and E (phi(u) + phi(v))²/4 less the mean's; where v becomes -v, the odd part turns
+    less, more = (m * gap_even, m * gap_odd), (even - m * gap_even, odd - m * gap_odd)
+    apart = less[0] + xp.where(acute, less[1], more[1])
+    together = more[0] + xp.where(acute, more[1], less[1])
     spread = even + odd
     size = spread + mean * mean
-    total, rest = (
-        xp.where(acute, near, far + mean * mean) / size,
-        xp.where(acute, near, far) / spread,
-    )
+    w, z = apart / size, (together + mean * mean) / size
     sign = xp.where(acute, 1.0, -1.0)
     return Found(
-        product=sign * (1 - 2 * total),
-        w=xp.where(acute, total, 1 - total),
-        z=xp.where(acute, 1 - total, total),
-        centred_w=xp.where(acute, rest, 1 - rest),
-        centred_z=xp.where(acute, 1 - rest, rest),
+        product=z - w,
+        w=w,
+        z=z,
+        centred_w=apart / spread,
+        centred_z=together / spread,
         slope=(slope_odd + sign * slope_even) / size,  # the derivative of the even part is odd
         euler=(euler_even + sign * euler_odd) / size,
     )

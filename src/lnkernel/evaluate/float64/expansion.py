@@ -43,6 +43,7 @@ from lnkernel.types import Array
 
 FEW_IMAGES = 8
 MOST_SHARED = 1024  # terms of a table that shorter vectors of other layers share
+SKEW = 2.0**-10  # an error that shows what is known roughly
 SHORT, COARSE = 2.0, 4  # vectors up to this length are followed with so many nodes fewer
 SOME = 64  # inputs that are followed: by their lengths all the others lie between them
 
@@ -129,7 +130,8 @@ def _shared(made: Expanded, longest: float) -> float:
 
 
 class Reach(NamedTuple):
-    """The largest length before an activation; whether it is that of all inputs; and whether of any inputs."""
+    """The largest length before an activation; whether it is that of all inputs; and whether of any inputs, to the last
+    digits."""
 
     length: float
     of_all: bool
@@ -193,29 +195,46 @@ def are_live(*inputs: Array) -> bool:
 
 def _lengths(arch: Node, x: np.ndarray) -> list[Reach]:
     """How long the vectors before each of these activations are, in the order of the data."""
+    num = _follow_all(arch, x, 0.0)
+    if not (num.rough and any(reach.of_any for reach in num.found)):
+        return num.found
+    skewed = _follow_all(arch, x, SKEW)
+    return [
+        reach._replace(of_any=reach.of_any and reach.length == other.length)
+        for reach, other in zip(num.found, skewed.found, strict=True)
+    ]
+
+
+def _follow_all(arch: Node, x: np.ndarray, skew: float) -> Probe:
     with jax.enable_x64(True), np.errstate(all="ignore"):
-        num = Probe(needs_range(arch))
+        num = Probe(needs_range(arch), skew)
         if x.ndim > 2:
             at = Positions(x.shape[1:-1], False, Longest())
             both = [pixels.prepare(x, centre, num.with_range) for centre in (False, True)]
+            if are_live(x):
+                both[0] = both[0]._replace(live=None)
             raw, centred = (pixels.of_same(each, at, True) for each in both)
             rule(arch, at_input(raw, centred, at), num)
-            return num.found
+            return num
         all_live = are_live(x)
         raw = geometry.itself(geometry.prepare(x, False, num.with_range), all_live)
         centred = raw
         if reads_centred_input(arch):
             centred = geometry.itself(geometry.prepare(x, True, num.with_range), all_live=False)
         rule(arch, at_input(raw, centred), num)
-    return num.found
+    return num
 
 
 class Probe(EagerFloat64):
-    """float64 that follows single inputs, and notes how long they are before each activation."""
+    """float64 that follows single inputs, and notes how long they are before each activation.
 
-    def __init__(self, with_range: bool):
+    Most activations are followed roughly, and `skew` is a relative error of theirs on purpose: what it changes is not
+    known to the last digits."""
+
+    def __init__(self, with_range: bool, skew: float = 0.0):
         super().__init__(with_range)
         self.found: list[Reach] = []
+        self.skew, self.rough = 1.0 + skew, False
 
 
 @graded_quadrature.register
@@ -241,23 +260,31 @@ def _follow(num: Probe, layer: Elementwise, cov: Covariance) -> Dual:
     live = r[r > SHORTEST] if np.ndim(r) else r
     of_all = bool(np.size(live) and np.ptp(live) == 0)
     num.found.append(Reach(float(np.max(r)), of_all, np.ndim(r) == 0))
-    if np.ndim(r) == 0 and function_of(layer).kinks and moments_rule(layer) is not None:
-        found = moments_of(layer, float(r))  # tables are for one length, to the last digits
-        return _of_lengths(cov, found.square, found.mean, found.variance)
+    if np.ndim(r) == 0 and moments_rule(layer) is not None:
+        found = moments_of(layer, float(r))
+        return _of_lengths(num, layer, cov, found.square, found.mean, found.variance)
+    num.rough = True
     x, weights = nodes_and_weights(2)
     phi = function_of(layer)
-    # of a smooth function of short vectors every fourth node tells as much, to 12 digits
+    # of a smooth function of short vectors every fourth node tells enough
     step = COARSE if not phi.kinks and np.max(r) <= SHORT else 1
     x, density = x[::step], step * weights[::step, 0]
     # longer ones are refused, but by closed forms
     values = phi(np.minimum(r, FARTHEST)[..., None] * x)
-    square, mean = np.square(values) @ density, values @ density
-    return _of_lengths(cov, square, mean, np.maximum(square - np.square(mean), 1e-300))
+    square, mean = num.skew * (np.square(values) @ density), num.skew * (values @ density)
+    variance = np.maximum(square - np.square(mean), 1e-300)
+    return _of_lengths(num, layer, cov, square, mean, variance)
 
 
-def _of_lengths(cov: Covariance, square: Any, mean: Any, variance: Any) -> Dual:
+def _of_lengths(
+    num: Probe, layer: Elementwise, cov: Covariance, square: Any, mean: Any, variance: Any
+) -> Dual:
     """The dual, as far as lengths tell it."""
-    length, rest = Length(square), Length(variance)
+    live = cov.first.live
+    stays = live if function_of(layer).vanishes else True
+    length, rest = (
+        Length(q, alive).masked(num, q) for q, alive in ((square, stays), (variance, live))
+    )
     total = Covariance(length, length, cov.w, cov.z, cov.c, cov.e)
     share = mean / np.sqrt(square)
     return Dual(

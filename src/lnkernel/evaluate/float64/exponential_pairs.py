@@ -42,7 +42,7 @@ COUNTS = {1.0: 16, 2.0: 20, 3.0: 24, 6.0: 32, 12.0: 48}
 FEW = 512  # pairs, for which all nodes are one operation
 LONGEST = 12.0
 SHORTEST = 1e-70
-MILLS = math.sqrt(0.5 * math.pi)  # m(0)
+NARROW = 2.0**-8  # the least ratio of lengths
 # (c + 4) D(c) in powers of (c - 4)/(c + 4), to 6e-17: the Chebyshev series, whose terms fall like 5^-k
 SLOPE = (
     *(2.0333235088038792, -1.1790760152717623, 0.5555308988498694, -0.19604326938336292),
@@ -53,6 +53,17 @@ SLOPE = (
     *(5.049756989821516e-09, -5.067086598885586e-08, -1.0320710391119793e-08),
     *(8.031245287947305e-09, 2.8564648499732785e-09, -8.698072570414596e-10),
     *(-3.3534317841254926e-10, 4.407101525514054e-11),
+)
+# (1 + c/4)^2 I1(c) in powers of the same, to 8e-16 of its value: by D it would cancel at long inputs
+FIRST = (
+    *(0.21356187338302926, -0.31177255821094635, 0.26961572209986967, -0.15473318132771433),
+    *(0.05321631661643472, -0.003816808344472004, -0.005604441033241263, 0.0018768055179461465),
+    *(0.0005138514799775119, -0.0003590536366057374, -6.385370181091453e-05, 6.472370447562934e-05),
+    *(1.3517415944311821e-05, -1.1603518339850312e-05, -3.882489435374919e-06),
+    *(1.8786570879077163e-06, 1.141486187729759e-06, -1.9396389303925358e-07),
+    *(-3.0104922113425244e-07, -2.377323529717232e-08, 6.5038261379223e-08),
+    *(1.942459654319978e-08, -1.0067087082963904e-08, -5.110631104205927e-09),
+    *(8.210911634495595e-10, 5.817314854902305e-10),
 )
 # (1 + c/3)^4 I3(c) in powers of (c - 3)/(c + 3): by I1 and I2 it would cancel at long inputs
 THIRD = (
@@ -140,14 +151,25 @@ def _of_pair(
         factor * (right + alpha * (alpha * rest * below - angle * mixed)),
         factor * (rest + alpha * (alpha * rest * below_slopes + angle * mixed_slopes)),
         euler,
-        (r1 <= longest) & (r2 <= longest) & (r1 > SHORTEST) & (r2 > SHORTEST),
+        # of a short and a much longer input the first integral cancels
+        (NARROW * r1 <= r2)
+        & (NARROW * r2 <= r1)
+        & (r1 <= longest)
+        & (r2 <= longest)
+        & (r1 > SHORTEST)
+        & (r2 > SHORTEST),
     )
 
 
 def _both(c: Any) -> tuple[Any, Any]:
     """D and I1."""
-    slope = mills_slope(c)
-    return slope, 1 - c * (MILLS - c * slope)
+    return mills_slope(c), first_integral(c)
+
+
+def first_integral(c: Any) -> Any:
+    """I1(c) for c >= 0."""
+    share = 4.0 / (c + 4.0)
+    return share * share * polynomial(FIRST, 1 - 2 * share)
 
 
 def third_integral(c: Any) -> Any:

@@ -69,7 +69,8 @@ def _(
         quick = dual_by_products(num, layer, cov, (r1, r2), terms, longest)
         if quick is not None:
             return quick
-    if not num.quick and num.xp is np and longest is not None:
+    pairs = np.size(cov.w)
+    if not num.quick and num.xp is np and longest is not None and num.prepares(pairs):
         careful = dual_with_care(layer, cov, terms, longest)
         if careful is not None:
             return careful

@@ -19,7 +19,7 @@ from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.functions import function_of
 
-# Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4096, and the rule is exact
+# Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 51 for n = 2562, and the rule is exact
 # up to 2 pi/0.05 = 126; poles of phi(ru) at a distance of 0.3 leave an error of 4e-17.
 SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there

@@ -33,7 +33,9 @@ def prepare_integrals(part: Any, plain: Elementwise, length: float, of_any: bool
     grading = grading_for(phi, MARGIN * length, reach)._replace(longest=2.0 ** (steps / 2))
     if closed_pair(plain) is None:  # our own functions with kinks are resolved
         demand_resolved(plain, grading.levels, length)
-    table = table_of(plain, length) if of_any else ()  # behind a normalisation
+    # behind a normalisation; double integrals, which take seconds, are made for unit length alone
+    tabulated = of_any and (length == 1 or closed_pair(plain) is not None)
+    table = table_of(plain, length) if tabulated else ()
     return Integrated(part, table, grading)
 
 

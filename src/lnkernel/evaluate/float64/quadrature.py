@@ -88,13 +88,14 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
             num, layer, cov, grading.longest
         )  # a finer grading asks for integrals, to compare it with
     phi = function_of(layer)
-    if table and np.ndim(cov.first.q) == np.ndim(cov.second.q) == 0:
+    lengths = cov.each(lambda length: num.sqrt(length.q))
+    if table and np.ndim(lengths[0]) == np.ndim(lengths[1]) == 0:
         pair = Pair(*look_up(table, cov.w, cov.z, num.sqrt))
-        r, side = num.sqrt(cov.first.q), _side_of(table, phi)
-        return _assemble(num, phi, cov, (r, r), (side, side), pair)
+        side = _side_of(table, phi)
+        return _assemble(num, phi, cov, lengths, (side, side), pair)
     if not jax.tree.leaves(layer):  # all of it is known, and nobody may have looked at it yet
         demand_resolved(layer, grading.levels)
-    r1, r2 = (jnp.maximum(num.sqrt(side.q), SHORTEST) for side in (cov.first, cov.second))
+    r1, r2 = (jnp.maximum(r, SHORTEST) for r in lengths)
     one, two = (sides_of(phi, r, grading, num.quick) for r in (r1, r2))
     w, z = (jnp.asarray(v, jnp.float64) for v in (cov.w, cov.z))
     if num.quick:  # nothing is quick here: every pair is left to the careful way

@@ -30,6 +30,7 @@ from lnkernel.evaluate.float64.quadrature import Places, Side, integrate_pairs, 
 COUNTS = 48, 128  # nodes; a function that needs more has no table
 MOST = COUNTS[-1]
 NEGLIGIBLE = 1e-16  # size of the coefficients that are left out, beside the largest one
+ROUNDING = 2.0**-50  # of slopes
 NOISE = 1e-14  # if the last that are kept are larger, the series has not converged
 
 
@@ -95,6 +96,10 @@ def _values_by_slopes(
     s, s_turned = length**2 * s, length**2 * s_turned
     slopes = [0.5 * (s - s_turned), 0.5 * (s + s_turned)]  # of the even part, and of the odd one
     euler = [0.5 * (e + e_turned), 0.5 * (e - e_turned)]
+    steepest = [np.abs(slope).max() for slope in slopes]
+    for part, most in enumerate(steepest):
+        if most <= ROUNDING * max(steepest):  # the function is odd, or even
+            slopes[part], euler[part] = 0.0 * slopes[part], 0.0 * euler[part]
     gaps = _means_below(np.stack(slopes), np.append(root, END))
     mean = moments_at(layer, np.array([length])).mean[0]
     rows = [*(gap[:-1] for gap in gaps), *slopes, *euler]
