@@ -13,7 +13,7 @@ from lnkernel.arch.smooth import Smooth
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.series import expectations
-from lnkernel.evaluate.float64 import delicate_products
+from lnkernel.evaluate.float64 import delicate_products, hermite
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
 from lnkernel.evaluate.float64.choice import choice_for
 from lnkernel.evaluate.float64.delicate_products import dual_with_care
@@ -103,14 +103,22 @@ def test_longer_inputs_are_left_to_others() -> None:
     assert dual_with_care(lnk.Silu(), listed, 512, 4.0) is None
 
 
-def test_deep_networks_at_small_angles() -> None:
-    """Points close together, of which a matrix is made with care throughout; a ReLU behind shows lost digits."""
+def test_deep_networks_at_small_angles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points close together, so many that products are taken; a ReLU behind shows lost digits."""
     rng = np.random.default_rng(1)
     dense = lnk.Dense(8, 1.3, 0.2)
     arch = lnk.serial(*[dense, lnk.Silu()] * 3, dense, lnk.Relu(), dense)
-    x = np.array([1.0, -0.5]) + 10.0 ** rng.uniform(-9, -1, (6, 1)) * rng.normal(size=(6, 2))
+    x = np.array([1.0, -0.5]) + 10.0 ** rng.uniform(-9, -1, (30, 1)) * rng.normal(size=(30, 2))
+    asked, usual = list[int](), delicate_products.dual_with_care
+
+    def counted(layer: Smooth, cov: Covariance, terms: int, longest: float) -> Dual | None:
+        asked.append(len(cov.w))
+        return usual(layer, cov, terms, longest)
+
+    monkeypatch.setattr(hermite, "dual_with_care", counted)
     both = lnk.kernels(arch)(x)
-    for i, j in ((0, 1), (2, 5), (3, 4)):
+    assert asked == [435] * 3
+    for i, j in ((0, 1), (2, 25), (13, 14)):
         exact = oracle.pair(arch, x[i], x[j], dps=30)
         assert abs(both.ntk[i, j] - exact.Theta) / exact.Theta_scale < mpmath.mpf("1e-14")
         assert abs(both.nngp[i, j] - exact.K) / exact.K_scale < mpmath.mpf("1e-14")
