@@ -11,6 +11,7 @@ import oracle
 import pytest
 
 import lnkernel as lnk
+from lnkernel.evaluate.float64.choice import CHOICES, choice_for
 
 CORE, OTHER, STEP = np.random.default_rng(2).normal(size=(3, 3))
 # pairs of the first point with the others: itself, 1e-13 apart, on one line, opposite, anywhere
@@ -70,6 +71,15 @@ def test_no_error_is_beyond_it(activation: str, norm: str, size: float) -> None:
 def test_three_layers(activation: str) -> None:
     error, estimate = error_and_estimate(network(activation, "no norm", 3), POINTS)
     assert error <= estimate < 1e-12
+
+
+def test_twice_the_most_terms() -> None:
+    """Of inputs that take all 2,048 Hermite polynomials."""
+    act = lnk.Tanh()
+    assert choice_for(act, 2.5).terms == CHOICES[-1]
+    arch, x = lnk.serial(lnk.Dense(8), act, lnk.Dense(1)), 2.5 * np.eye(2) * 2**0.5
+    error, estimate = error_and_estimate(arch, x)
+    assert error <= estimate < 1e-13
 
 
 def test_panels_that_are_too_long_are_noticed() -> None:

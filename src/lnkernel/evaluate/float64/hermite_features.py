@@ -19,15 +19,16 @@ from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.functions import function_of
 
-# Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 51 for n = 2562, and the rule is exact
+# Of the nodes. h_n oscillates with wave numbers up to sqrt(n), 64 for n = 4098, and the rule is exact
 # up to 2 pi/0.05 = 126; poles of phi(ru) at a distance of 0.3 leave an error of 4e-17.
 SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
 SOME_NODES = 20  # whose products are joined by one chain of additions
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
 SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
-# terms for which weights are computed; of fewer they are the first of these
-KNOWN = (2, 1026, 2562)
+# terms for which weights are computed; of fewer they are the first of these. The last are for twice the most terms, by
+# which errors are estimated
+KNOWN = (2, 1026, 2562, 4098)
 
 
 def nodes_and_weights(terms: int) -> tuple[np.ndarray, np.ndarray]:
