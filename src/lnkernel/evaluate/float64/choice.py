@@ -16,10 +16,8 @@ from lnkernel.evaluate.float64.hermite_features import nodes_and_weights
 from lnkernel.evaluate.float64.hermite_tables import Parity, degrees_for
 
 CHOICES = (32, 64, 128, 256, 512, 1024, 2048)
-KNOWN = (
-    1024,
-    2560,
-)  # of which the largest choice leaves out a fifth or more, to see how small the rest is
+# Of so many the largest choice leaves out a fifth or more, to see how small the rest is.
+KNOWN = (1024, 2560)
 ENOUGH = 1e-16  # of the NTK's series, relatively: what is left out
 STEPS = 8  # lengths are rounded up to powers of 2^(1/8), so that few programs are compiled
 

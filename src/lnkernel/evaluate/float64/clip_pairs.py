@@ -83,14 +83,14 @@ class _Sums(NamedTuple):
     euler: Callable[[], Any]
 
 
-def _sums(layer: Clip, one: Own, two: Own, w: Any, z: Any, moments: Moments) -> _Sums:
+def _sums(layer: Clip, one: Own, two: Own, w: Any, z: Any, moments_of: Moments) -> _Sums:
     _, beta, sides = _line(layer)
     both = [
         (c * d, s * t, Corner(abs(a) / one.length, abs(b) / two.length, s * t))
         for c, s, a in zip(SIGNS, sides, (layer.low, layer.high), strict=True)
         for d, t, b in zip(SIGNS, sides, (layer.low, layer.high), strict=True)
     ]
-    found, rho = moments(w, z, [corner for _, _, corner in both]), z - w
+    found, rho = moments_of(w, z, [corner for _, _, corner in both]), z - w
 
     def linear(first: int) -> Any:
         """beta (1 + sum c_j s_j (...)) with these numbers of single inputs."""

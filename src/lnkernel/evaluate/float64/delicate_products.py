@@ -36,10 +36,10 @@ from lnkernel.evaluate.float64.separated import (
     table_for,
     vanishes,
 )
+from lnkernel.types import Array
 
-NEGLIGIBLE = (
-    2.0**-40
-)  # of numbers whose squares add up to 1 for each input; the squares of differences are asked for
+# Of numbers whose squares add up to 1 for each input: the squares of their differences are asked for.
+NEGLIGIBLE = 2.0**-40
 AT_ONCE = 512  # pairs: what is compared at a time stays in the cache
 DENSE = 8  # in this share of all pairs of the inputs their products come from a matrix of all
 
@@ -79,9 +79,9 @@ def _principal(features: np.ndarray) -> np.ndarray:
 class Sums(NamedTuple):
     """Of the features of one parity, at the y of all pairs."""
 
-    value: Any  # sum C_j T_j
-    slope: Any  # sum C_j T_j'
-    gap: Any  # sum C_j D_j
+    value: np.ndarray  # sum C_j T_j
+    slope: np.ndarray  # sum C_j T_j'
+    gap: np.ndarray  # sum C_j D_j
 
 
 class Places(NamedTuple):
@@ -91,7 +91,7 @@ class Places(NamedTuple):
     columns: np.ndarray
     shape: tuple[int, int]
 
-    def products(self, one: np.ndarray, two: np.ndarray) -> Any:
+    def products(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """The sums over (rank, n) and (rank, m) of all pairs."""
         n, m = self.shape
         if len(self.rows) * DENSE < n * m:
@@ -99,7 +99,7 @@ class Places(NamedTuple):
             return made
         return multiply_alone(one.T, two).ravel().take(self.rows * m + self.columns)
 
-    def apart(self, one: np.ndarray, two: np.ndarray) -> tuple[Any, Any]:
+    def apart(self, one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """|one - two|² and |one + two|², of (n, rank) and (m, rank), of all pairs."""
         near, far = np.empty((2, len(self.rows)))
         for start in range(0, len(self.rows), AT_ONCE):
@@ -152,7 +152,7 @@ def dual_with_care(layer: Smooth, cov: Covariance, terms: int, longest: float) -
     cosine = share[0] * share[1] + rests * (even.value + c * odd.value)
     slope = rests * (odd.value + 4 * (c * (even.slope + c * odd.slope)))
 
-    def euler() -> Any:
+    def euler() -> np.ndarray:
         factors = [euler_of(layer, terms, longest, r) for r in lengths]
         even, odd = (
             _clenshaw(_coefficients(f, g, at), y).value for f, g in zip(*factors, strict=True)
@@ -170,7 +170,7 @@ def dual_with_care(layer: Smooth, cov: Covariance, terms: int, longest: float) -
         for each, lives in ((squares, alive if vanishes(layer) else (True, True)), (lasting, alive))
     )
 
-    def difference(one: Any, two: Any) -> Any:
+    def difference(one: Any, two: Any) -> Array | None:
         """The relative difference, where a rule asks for it."""
         return None if cov.e is None else relative_difference(one, two)
 
@@ -205,16 +205,17 @@ def dual_with_care(layer: Smooth, cov: Covariance, terms: int, longest: float) -
     )
 
 
-def _coefficients(one: Orders, two: Orders, at: Places) -> list[Any]:
+def _coefficients(one: Orders, two: Orders, at: Places) -> list[np.ndarray]:
     """The C_j of all pairs."""
     return [at.products(np.stack(f), np.stack(g)) for f, g in zip(one, two, strict=True)]
 
 
-def _clenshaw(coefficients: list[Any], y: np.ndarray) -> Sums:
+def _clenshaw(coefficients: list[np.ndarray], y: np.ndarray) -> Sums:
     """With Clenshaw's b_j the series in T_j is y b_1 + C_0 - b_2. As D_(j+1) = 2y D_j - D_(j-1) + 2, that in D_j is
     b_1 + 2 (b_2 + b_3 + ...)."""
     if not coefficients:
-        return Sums(0.0, 0.0, 0.0)
+        zero = np.zeros_like(y)
+        return Sums(zero, zero, zero)
     twice = 2 * y
     value = above = slope = slope_above = beyond = np.zeros_like(y)
     for coefficient in coefficients[:0:-1]:

@@ -119,15 +119,7 @@ def moments_at_all_angles(w: np.ndarray, z: np.ndarray, corners: Sequence[Corner
         one = np.where(near, normal_below(-np.maximum(h, k)) - part, part)
         # h - rho k and k - rho h, where rho is nearly 1 or -1
         across, along = (apart + 2 * turn * m * k) / s, (turn * (2 * m * h - apart)) / s
-        at_k, at_h = density(k) * normal_below(-across), density(h) * normal_below(-along)
-        rest, rho = s * density(h) * density(along), turn * (1 - 2 * m)
-        made.append(
-            Corners(
-                one,
-                (rho + h * k) * one + rest - h * at_k - k * at_h,
-                rho * (one + h * at_h + k * at_k) + rest,
-            )
-        )
+        made.append(_moments_of(h, k, turn * (1 - 2 * m), s, one, across, along))
     return made
 
 
@@ -143,13 +135,16 @@ def moments(w: Any, z: Any, corners: Sequence[Corner]) -> list[Corners]:
     for (h, k, sign), one in zip(corners, orthants(w, z, corners), strict=True):
         rho = sign * (z - w)
         across, along = (h - rho * k) / s, (k - rho * h) / s
-        at_k, at_h = density(k) * normal_below(-across), density(h) * normal_below(-along)
-        rest = s * density(h) * density(along)
-        made.append(
-            Corners(
-                one,
-                (rho + h * k) * one + rest - h * at_k - k * at_h,
-                rho * (one + h * at_h + k * at_k) + rest,
-            )
-        )
+        made.append(_moments_of(h, k, rho, s, one, across, along))
     return made
+
+
+def _moments_of(h: Any, k: Any, rho: Any, s: Any, one: Any, across: Any, along: Any) -> Corners:
+    """From L, and from (h - rho k)/s and (k - rho h)/s."""
+    at_k, at_h = density(k) * normal_below(-across), density(h) * normal_below(-along)
+    rest = s * density(h) * density(along)
+    return Corners(
+        one,
+        (rho + h * k) * one + rest - h * at_k - k * at_h,
+        rho * (one + h * at_h + k * at_k) + rest,
+    )
