@@ -64,6 +64,12 @@ def has_quick_way(arch: Node) -> bool:
     return all(layer.quick_way or not layer.needs_compiler for layer in rows)
 
 
+def has_pair_tables(arch: Node) -> bool:
+    """Whether NumPy has tables for all that would need the compiler."""
+    rows = (traits(layer) for _, layer, _ in rows_of(arch))
+    return all(layer.has_pair_tables or not layer.needs_compiler for layer in rows)
+
+
 def acts_on_positions(arch: Node) -> bool:
     """Whether its inputs are images or sequences."""
     return any(traits(layer).on_positions for _, layer, _ in rows_of(arch))

@@ -44,6 +44,7 @@ class Traits:
         fixes_length: whether all vectors behind it have one length, but for the zero vector.
         needs_compiler: whether every pair takes so much work that few pairs are worth a program.
         quick_way: whether that is so of pairs that ask for care alone, and the others have closed forms.
+        has_pair_tables: whether few pairs are not worth one for all that, because NumPy has tables for them.
         on_positions: whether it acts on images or sequences, features at positions.
         needs_mean: whether the mean features before it matter behind it. Where every feature is mixed with new weights
             they do not.
@@ -67,6 +68,7 @@ class Traits:
     fixes_length: bool = False
     needs_compiler: bool = False
     quick_way: bool = False
+    has_pair_tables: bool = False
     on_positions: bool = False
     mixes_positions: bool = False
     needs_mean: bool = True

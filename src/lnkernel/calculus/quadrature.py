@@ -30,13 +30,14 @@ class Grading(NamedTuple):
 
     `levels` is the number of distances, and so how far they reach; there are `fineness` times as many of them.
     If the function is straight beyond the last of them, they suffice for inputs of every length.
-    Closed forms may take that none is longer than `longest`.
+    Closed forms may take that none is longer than `longest`; and whether there are `tables` for pairs up to it.
     """
 
     levels: int
     fineness: int = 1
     straight_beyond: bool = False
     longest: float = math.inf
+    tables: bool = False
 
 
 UNKNOWN = Grading(levels=4)  # where the inputs are not known before the program runs
@@ -64,7 +65,13 @@ def _(layer: Integrated) -> Traits:
     """A table, or a finer grading, is there to be used; and a table serves all angles alike."""
     known, tabulated = traits(layer.layer), bool(layer.table)
     quick = known.quick_way and not tabulated and layer.grading.fineness == 1
-    return replace(known, needs_compiler=not tabulated, quick_way=quick, marks_small_angles=quick)
+    return replace(
+        known,
+        needs_compiler=not tabulated,
+        quick_way=quick,
+        marks_small_angles=quick,
+        has_pair_tables=layer.grading.tables and layer.grading.fineness == 1,
+    )
 
 
 @special

@@ -56,7 +56,9 @@ def suits(needs: Needs, pairs: int, series: int) -> bool:
 
 def suits_delicate(program: Program, pairs: int) -> bool:
     """Whether so many delicate pairs are computed faster than a program is compiled."""
-    return pairs <= MOST_DELICATE and not program.needs.compiler
+    if program.needs.compiler:  # whose programs take a millisecond for a pair
+        return program.needs.pair_tables and MOST_DELICATE > 0
+    return pairs <= MOST_DELICATE
 
 
 def symmetric(program: Program, x: Array) -> tuple[Out, Out]:
@@ -119,7 +121,7 @@ def carefully(
     """The kernels of the pairs at these places, computed with all care."""
     if not len(rows):
         return tuple(np.empty(0) for _ in program.which)
-    if program.needs.compiler:
+    if program.needs.compiler and not program.needs.pair_tables:
         parts = [values for _, _, values in by_program(program, one, two, rows, columns)]
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
     net, step = network_of(program), max(1, MOST_CAREFUL // one.raw.unit.shape[1])

@@ -20,12 +20,15 @@ class GivenUp(Exception):  # noqa: N818 (it is no error)
 
 
 class Impatient(EagerFloat64):
-    """Raises `GivenUp` as soon as few pairs are left."""
+    """Raises `GivenUp` as soon as few pairs are left, or where care costs no more."""
 
     def __init__(self, needs: Needs):
         super().__init__(
             needs.range, quick=True, sharp=needs.sharp_lengths, delicate=needs.delicate
         )
+
+    def prefer_care(self) -> None:
+        raise GivenUp
 
     def angle(self, cosine: Array) -> tuple[Array, Array, Array]:
         w, z, c = super().angle(cosine)

@@ -8,6 +8,7 @@ from lnkernel.arch import Node
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.facts import (
     acts_on_positions,
+    has_pair_tables,
     has_quick_way,
     mixes_positions,
     needs_compiler,
@@ -38,6 +39,7 @@ class Needs(NamedTuple):
     positions: bool  # of images or sequences
     all_pairs: bool  # of positions; else equal ones will do
     quick_way: bool = True  # for the others, without a compiler
+    pair_tables: bool = True  # NumPy does without it even where pairs ask for care
     gentle: bool = False  # it makes little of a rounding error of the cosine, for the lengths that it is prepared for
 
 
@@ -68,6 +70,7 @@ def needs_of(arch: Node) -> Needs:
         positions=acts_on_positions(arch),
         all_pairs=mixes_positions(arch),
         quick_way=has_quick_way(arch),
+        pair_tables=has_pair_tables(arch),
     )
 
 

@@ -151,6 +151,9 @@ class Float64:
         so many pairs may take tables."""
         return False
 
+    def prefer_care(self) -> None:
+        """Asked for where all pairs are computed with care as soon as quickly; a quick way may stop here."""
+
     def angle(self, cosine: Array) -> tuple[Array, Array, Array]:
         """(w, z, c) from the cosine, for the quick way; NaN where too few digits would be left of a small angle."""
         return with_gap(cosine, self.delicate)

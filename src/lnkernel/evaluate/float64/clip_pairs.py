@@ -18,7 +18,6 @@ where L, M and N are the probability and the moments of a corner ($h_i$, $k_j$; 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -110,9 +109,7 @@ def _sums(layer: Clip, one: Own, two: Own, w: Any, z: Any, moments_of: Moments) 
     return _Sums(rho * linear(0) + ramps, linear(0) + inside, euler)
 
 
-def _of_pair(
-    layer: Clip, one: Own, two: Own, w: Any, z: Any, longest: float = math.inf
-) -> Expectations:
+def _of_pair(layer: Clip, one: Own, two: Own, w: Any, z: Any, longest: float) -> Expectations:
     alpha, scale = _line(layer).alpha, one.length * two.length
     xp = namespace.of(w, one.moments.square)
     found = _sums(layer, one, two, w, z, moments)

@@ -90,43 +90,52 @@ def expand(arch: Node, *inputs: Array, finer: bool = False, few: bool = False) -
     equal activations share tables, which take longer than the pairs do."""
     if not (sums_series(arch) or _fixes_some_lengths(arch)):
         return arch  # closed forms serve all lengths, and tables only one
+    parts = [part for part in _parts(arch) if _follows_lengths(part)]
     # as plain numbers, by which the choices are remembered
-    found = [jax.tree.map(float, part) for part in _parts(arch) if _follows_lengths(part)]
+    plain = [jax.tree.map(float, part) for part in parts]
     lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))
-    rest = iter(zip(found, lengths, strict=True))
-
-    def choose(part: Any) -> Any:
-        if not _follows_lengths(part):
-            return part
-        plain, reach = next(rest)
-        made = _prepare(part, plain, reach)
-        if few and isinstance(made, Expanded) and made.longest is not None:
-            made = dataclasses.replace(made, longest=_shared(made, longest.get(plain, 0.0)))
-        return _finer(made) if finer else made
-
-    longest = _longest_by_kind(found, lengths) if few else {}
-    made: Node = jax.tree.map(choose, arch, is_leaf=_follows_lengths)
-    return made
+    made = [_prepare(*each) for each in zip(parts, plain, lengths, strict=True)]
+    if few:
+        made = _with_shared_tables(plain, made)
+    rest = iter(map(_finer, made) if finer else made)
+    expanded: Node = jax.tree.map(
+        lambda part: next(rest) if _follows_lengths(part) else part, arch, is_leaf=_follows_lengths
+    )
+    return expanded
 
 
-def _longest_by_kind(found: list[Any], lengths: list[Reach]) -> dict[Any, float]:
-    """Of the tables of each activation, but for those that take very many polynomials."""
+def _with_shared_tables(plain: list[Any], made: list[Node]) -> list[Node]:
+    """With tables for the longest vectors before any of the activations that are equal."""
     longest: dict[Any, float] = {}
-    for plain, reach in zip(found, lengths, strict=True):
-        if function_of(plain).kinks or not math.isfinite(reach.length):
-            continue  # behind a layer that `_prepare` refuses nothing is finite
-        choice = choice_for(plain, reach.length)
-        if choice is not None and choice.terms <= MOST_SHARED and choice.longest is not None:
-            longest[plain] = max(longest.get(plain, 0.0), choice.longest)
-    return longest
+    for kind, layer in zip(plain, made, strict=True):
+        reach = _reach_of_tables(layer)
+        if reach is not None:
+            longest[kind] = max(longest.get(kind, 0.0), reach)
+    return [
+        layer if kind not in longest else _up_to(layer, longest[kind])
+        for kind, layer in zip(plain, made, strict=True)
+    ]
 
 
-def _shared(made: Expanded, longest: float) -> float:
-    """Up to which length the table goes that serves this layer: `longest`, or a half, a quarter, ... of it."""
-    assert made.longest is not None
-    if made.longest > longest:
-        return made.longest
-    return float(longest * 0.5 ** math.floor(math.log2(longest / made.longest)))
+def _reach_of_tables(layer: Node) -> float | None:
+    """How long the vectors are that they are for; None if there are none, or of very many polynomials."""
+    if isinstance(layer, Expanded):
+        return layer.longest if layer.terms <= MOST_SHARED else None
+    if isinstance(layer, Integrated):
+        return layer.grading.longest if layer.grading.tables else None
+    return None
+
+
+def _up_to(layer: Node, longest: float) -> Node:
+    """The layer with a table that goes up to `longest`; or to a half of it, a quarter, ... where fewer polynomials
+    serve shorter vectors."""
+    reach = _reach_of_tables(layer)
+    if isinstance(layer, Integrated) and reach is not None:
+        return dataclasses.replace(layer, grading=layer.grading._replace(longest=longest))
+    if not isinstance(layer, Expanded) or layer.longest is None or layer.longest > longest:
+        return layer
+    halvings = math.floor(math.log2(longest / layer.longest))
+    return dataclasses.replace(layer, longest=float(longest * 0.5**halvings))
 
 
 class Reach(NamedTuple):

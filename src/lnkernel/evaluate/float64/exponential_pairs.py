@@ -19,17 +19,18 @@ exponentials of their squares would; the longer the inputs, the more nodes the d
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from lnkernel.arch.piecewise import Elu, Selu
+from lnkernel.check.plain import known
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.closed_pairs import (
-    NO_MOMENTS,
     ClosedPair,
     Expectations,
     Own,
@@ -37,10 +38,11 @@ from lnkernel.evaluate.float64.closed_pairs import (
 )
 from lnkernel.evaluate.float64.elementary import polynomial
 
-# How many directions suffice up to which length: so many leave errors of a few 1e-15
-COUNTS = {1.0: 16, 2.0: 20, 3.0: 24, 6.0: 32, 12.0: 48}
+# How many directions suffice up to which length, and how much denser they are at the ends of a wedge, where much
+# changes for long inputs: errors of a few 1e-15 are left
+DIRECTIONS = {2.0: (20, 0.0), 6.0: (24, 1.0), 24.0: (32, 1.5), 64.0: (40, 2.0), 128.0: (48, 2.0)}
 FEW = 512  # pairs, for which all nodes are one operation
-LONGEST = 12.0
+LONGEST = max(DIRECTIONS)
 SHORTEST = 1e-70
 NARROW = 2.0**-8  # the least ratio of lengths
 # (c + 4) D(c) in powers of (c - 4)/(c + 4), to 6e-17: the Chebyshev series, whose terms fall like 5^-k
@@ -109,15 +111,16 @@ def _(layer: Selu) -> ClosedPair:
 
 
 def _form(alpha: Any, scale: float) -> ClosedPair:
-    of_pair = partial(_of_pair, alpha, scale)
+    slopes = partial(_slopes, alpha, scale)
 
     def at_one_length(length: float, w: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        one = Own(np.asarray(length), NO_MOMENTS, ())
-        found = of_pair(one, one, w, z)
-        slopes, euler = found.slopes, found.euler()
-        return (slopes, euler) if found.sure else (np.nan * slopes, np.nan * euler)
+        found, euler = slopes(np.asarray(length), np.asarray(length), w, z)
+        return found, euler()
 
-    return ClosedPair(_of_input, of_pair, at_one_length)
+    monotone = known(alpha) and alpha >= 0
+    return ClosedPair(
+        _of_input, partial(_of_pair, alpha, scale), at_one_length, slopes if monotone else None
+    )
 
 
 def _of_input(length: Any) -> tuple[Any, ...]:
@@ -130,27 +133,38 @@ def mills_slope(c: Any) -> Any:
     return inverse * polynomial(SLOPE, (c - 4.0) * inverse)
 
 
+class _Wedges(NamedTuple):
+    """A pair by the angles of the wedges in which both have one sign, and of those in which they have not."""
+
+    r1: Any
+    r2: Any
+    alike: Any
+    unlike: Any
+
+    @classmethod
+    def of(cls, r1: Any, r2: Any, w: Any, z: Any) -> _Wedges:
+        xp = namespace.of(w, z)
+        unlike = 2 * xp.arctan2(xp.sqrt(w), xp.sqrt(z))
+        return cls(r1, r2, math.pi - unlike, unlike)
+
+    def positive(self, w: Any, z: Any) -> Any:
+        """2 pi E uv where both are positive."""
+        sine = 2 * namespace.of(w, z).sqrt(w * z)
+        return (self.r1 * self.r2) * (sine + self.alike * (z - w))
+
+
 def _of_pair(
-    alpha: Any, scale: float, one: Own, two: Own, w: Any, z: Any, longest: float = LONGEST
+    alpha: Any, scale: float, one: Own, two: Own, w: Any, z: Any, longest: float
 ) -> Expectations:
-    xp = namespace.of(w, alpha)
-    r1, r2 = one.length, two.length
-    angle = 2 * xp.arctan2(xp.sqrt(w), xp.sqrt(z))
-    rest = math.pi - angle
-    right = (r1 * r2) * (2 * xp.sqrt(w * z) + rest * (z - w))
-    longest = min(longest, LONGEST)
-    sums = _sum_over_nodes(xp, r1, r2, angle, rest, longest)
-    below, below_slopes, mixed, mixed_slopes = sums
-
-    def euler() -> Any:
-        far, near = _sum_over_nodes(xp, r1, r2, angle, rest, longest, with_euler=True)
-        return factor * (right + alpha * (alpha * rest * far - angle * near))
-
-    factor = scale * scale / (2 * math.pi)
+    pair, longest = _Wedges.of(one.length, two.length, w, z), min(longest, LONGEST)
+    below, mixed, both, of_one = _sum_over_nodes(pair, longest, _all_terms, w, alpha)
+    factor, (r1, r2) = scale * scale / (2 * math.pi), pair[:2]
+    product = pair.positive(w, z) + alpha * (alpha * pair.alike * below - pair.unlike * mixed)
+    slopes = pair.alike + alpha * (alpha * pair.alike * both + pair.unlike * of_one)
     return Expectations(
-        factor * (right + alpha * (alpha * rest * below - angle * mixed)),
-        factor * (rest + alpha * (alpha * rest * below_slopes + angle * mixed_slopes)),
-        euler,
+        factor * product,
+        factor * slopes,
+        lambda: factor * _euler_sums(alpha, pair, longest, w, z),
         # of a short and a much longer input the first integral cancels
         (NARROW * r1 <= r2)
         & (NARROW * r2 <= r1)
@@ -159,6 +173,21 @@ def _of_pair(
         & (r1 > SHORTEST)
         & (r2 > SHORTEST),
     )
+
+
+def _slopes(
+    alpha: Any, scale: float, r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+    pair = _Wedges.of(r1, r2, w, z)
+    both, of_one = _sum_over_nodes(pair, LONGEST, _slope_terms, w, alpha)
+    sums = pair.alike + alpha * (alpha * pair.alike * both + pair.unlike * of_one)
+    factor = np.where(np.maximum(r1, r2) <= LONGEST, scale * scale / (2 * math.pi), np.nan)
+    return factor * sums, lambda: factor * _euler_sums(alpha, pair, LONGEST, w, z)
+
+
+def _euler_sums(alpha: Any, pair: _Wedges, longest: float, w: Any, z: Any) -> Any:
+    far, near = _sum_over_nodes(pair, longest, _euler_terms, w, alpha)
+    return pair.positive(w, z) + alpha * (alpha * pair.alike * far - pair.unlike * near)
 
 
 def _both(c: Any) -> tuple[Any, Any]:
@@ -179,34 +208,56 @@ def third_integral(c: Any) -> Any:
     return square * square * polynomial(THIRD, 1 - 2 * share)
 
 
-def _at(
-    xp: Any, r1: Any, r2: Any, angle: Any, rest: Any, with_euler: bool, node: Any, weight: Any
-) -> tuple[Any, ...]:
-    """What one direction adds to the integrals over the wedges: both negative, and of different signs."""
-    sines = [(xp.sin(width * node), xp.sin(width * (1 - node))) for width in (rest, angle)]
-    (a, b), (c, d) = ((r1 * s, r2 * t) for s, t in sines)
-    # of different signs there are two wedges: in one c is of the negative number, in the other d
-    if with_euler:
-        near = third_integral(c) + third_integral(d)
-        return weight * (a * b * third_integral(a + b)), weight * (c * d * near)
+class _Sizes(NamedTuple):
+    """In one direction: where both are negative, and where one of them is, in one wedge the one and in the other the
+    other."""
+
+    a: Any
+    b: Any
+    c: Any
+    d: Any
+
+
+Terms = Callable[[_Sizes], tuple[Any, ...]]
+
+
+def _all_terms(at: _Sizes) -> tuple[Any, ...]:
+    """Of the products, and of the slopes."""
+    a, b, c, d = at
     both, of_c, of_d = map(_both, (a + b, c, d))
     below = (a + b) * (a + b) * both[0] - a * a * mills_slope(a) - b * b * mills_slope(b)
     mixed = c * d * ((of_d[0] + of_d[1]) + (of_c[0] + of_c[1]))
-    return weight * below, weight * both[1], weight * mixed, weight * (of_c[1] + of_d[1])
+    return below, mixed, both[1], of_c[1] + of_d[1]
 
 
-def _sum_over_nodes(
-    xp: Any, r1: Any, r2: Any, angle: Any, rest: Any, longest: float, with_euler: bool = False
-) -> tuple[Any, ...]:
-    if xp is np and np.size(r1) and np.size(r2):
-        longest = min(longest, max(np.max(r1), np.max(r2)))  # what is longer is not sure
-    nodes, weights = _rule(next(count for most, count in COUNTS.items() if longest <= most))
-    if xp is np and np.size(angle) <= FEW:
-        r1, r2, angle, rest = (np.asarray(x)[..., None] for x in (r1, r2, angle, rest))
-        return tuple(
-            term.sum(axis=-1) for term in _at(xp, r1, r2, angle, rest, with_euler, nodes, weights)
-        )
-    at = partial(_at, xp, r1, r2, angle, rest, with_euler)
+def _slope_terms(at: _Sizes) -> tuple[Any, ...]:
+    return first_integral(at.a + at.b), first_integral(at.c) + first_integral(at.d)
+
+
+def _euler_terms(at: _Sizes) -> tuple[Any, ...]:
+    a, b, c, d = at
+    return a * b * third_integral(a + b), c * d * (third_integral(c) + third_integral(d))
+
+
+def _at(xp: Any, pair: _Wedges, terms: Terms, node: Any, weight: Any) -> tuple[Any, ...]:
+    """What one direction adds to the integrals over the wedges."""
+    widths = pair.alike, pair.unlike
+    sines = [(xp.sin(width * node), xp.sin(width * (1 - node))) for width in widths]
+    found = terms(
+        _Sizes(*(r * s for pair_of in sines for r, s in zip(pair[:2], pair_of, strict=True)))
+    )
+    return tuple(weight * term for term in found)
+
+
+def _sum_over_nodes(pair: _Wedges, longest: float, terms: Terms, *numbers: Any) -> tuple[Any, ...]:
+    xp = namespace.of(*numbers)
+    if xp is np and np.size(pair.r1) and np.size(pair.r2):
+        longest = min(longest, max(np.max(pair.r1), np.max(pair.r2)))  # what is longer is not sure
+    nodes, weights = _rule(*next(rule for most, rule in DIRECTIONS.items() if longest <= most))
+    if xp is np and np.size(pair.alike) <= FEW:
+        spread = _Wedges(*(np.asarray(x)[..., None] for x in pair))
+        return tuple(term.sum(axis=-1) for term in _at(xp, spread, terms, nodes, weights))
+    at = partial(_at, xp, pair, terms)
     totals = at(nodes[0], weights[0])
     if xp is np:
         for node, weight in zip(nodes[1:], weights[1:], strict=True):
@@ -223,8 +274,11 @@ def _sum_over_nodes(
     return found
 
 
-@lru_cache(maxsize=len(COUNTS))
-def _rule(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre's nodes and weights for (0, 1)."""
+@lru_cache(maxsize=len(DIRECTIONS))
+def _rule(count: int, dense: float) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre's nodes and weights for (0, 1), moved to the ends by a hyperbolic tangent."""
     x, weights = np.polynomial.legendre.leggauss(count)
+    if dense:
+        weights = weights * dense / (np.cosh(dense * x) ** 2 * np.tanh(dense))
+        x = np.tanh(dense * x) / np.tanh(dense)
     return 0.5 * x + 0.5, 0.5 * weights

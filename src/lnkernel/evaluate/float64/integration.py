@@ -9,6 +9,7 @@ from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import Node
 from lnkernel.calculus.quadrature import Integrated
 from lnkernel.errors import ActivationRangeError
+from lnkernel.evaluate.float64 import pair_tables
 from lnkernel.evaluate.float64.asymptotes import asymptotes_of
 from lnkernel.evaluate.float64.closed_pairs import closed_pair
 from lnkernel.evaluate.float64.functions import function_of
@@ -30,7 +31,9 @@ def prepare_integrals(part: Any, plain: Elementwise, length: float, of_any: bool
     steps = math.ceil(
         2 * math.log2(max(1.0, MARGIN * length))
     )  # few, so that few programs are compiled
-    grading = grading_for(phi, MARGIN * length, reach)._replace(longest=2.0 ** (steps / 2))
+    longest = 2.0 ** (steps / 2)
+    grading = grading_for(phi, MARGIN * length, reach)
+    grading = grading._replace(longest=longest, tables=pair_tables.suits(plain, longest))
     if closed_pair(plain) is None:  # our own functions with kinks are resolved
         demand_resolved(plain, grading.levels, length)
     # behind a normalisation; double integrals, which take seconds, are made for unit length alone

@@ -13,6 +13,7 @@ from numpy.polynomial.chebyshev import chebvander
 
 from lnkernel.evaluate.float64.alone import multiply_alone
 
+HALF = 8.0  # the length at half of the range of `shares`
 NODES = 64  # lengths at which a function has to be known
 NEGLIGIBLE = 2.0**-56  # of a coefficient, relative to the largest
 
@@ -34,6 +35,17 @@ class Curves(NamedTuple):
         numbers, powers = self.coefficients[::-1].T.copy(), polynomials[:, ::-1].T.copy()
         rows = multiply_alone(numbers, powers)  # each function's values side by side in memory
         return rows.reshape(len(rows), *length.shape)
+
+
+def shares(r: np.ndarray) -> np.ndarray:
+    """Lengths on a scale from 0 to 1, on which functions of 1/r are as simple as those of r."""
+    return r / (r + HALF)
+
+
+def lengths_at(longest: float, places: np.ndarray) -> np.ndarray:
+    """The lengths at these places of that scale, of which 1 is the longest."""
+    found = places * shares(np.asarray(longest))
+    return HALF * found / (1 - found)
 
 
 def lengths_of_nodes(longest: float, shortest: float = 0.0) -> np.ndarray:

@@ -48,7 +48,7 @@ def marks_of(phi: Function, grading: Grading) -> Marks:
     plain = is_polynomial(phi)
     at_zero = plain or any(known_zero(kink) for kink in phi.kinks)
     centres = phi.kinks if at_zero else (*phi.kinks, 0.0)
-    levels, parts, straight_beyond, _ = grading
+    levels, parts, straight_beyond = grading[:3]
     # the panel next to a centre is divided as well
     powers = [] if plain else [k / parts for k in range(1 - parts, levels * parts)]
     coarse = np.interp(np.arange(parts * (len(COARSE) - 1) + 1) / parts, range(len(COARSE)), COARSE)

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.polynomial.chebyshev import chebval
 
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.calculus.quadrature import Grading, Table
 from lnkernel.evaluate.float64.angle_table import BLOCK, END
+from lnkernel.evaluate.float64.chebyshev_points import means_below, points, series_through
 from lnkernel.evaluate.float64.closed_pairs import ClosedPair, closed_pair
 from lnkernel.evaluate.float64.functions import Function, function_of
 from lnkernel.evaluate.float64.moments import moments_at
@@ -51,7 +51,7 @@ def _table_by(count: int, layer: Elementwise, form: ClosedPair | None, length: f
             rows, sizes = (np.asarray(part) for part in _values(layer, length))
     if not np.isfinite(rows).all():
         return ()
-    coefficients = _series(rows)
+    coefficients = series_through(rows)
     scale = np.abs(coefficients).max(axis=1, initial=1e-300, keepdims=True)
     # slopes and gaps of one kind are added up, so that the smaller ones need fewer digits
     scale = scale.reshape(3, 2).max(axis=1, keepdims=True).repeat(2, axis=1).reshape(6, 1)
@@ -63,32 +63,12 @@ def _table_by(count: int, layer: Elementwise, form: ClosedPair | None, length: f
     return *(tuple(map(float, row)) for row in coefficients[:, :kept]), tuple(map(float, sizes))
 
 
-def _series(rows: np.ndarray) -> np.ndarray:
-    """The coefficients of the series through values at Chebyshev points."""
-    coefficients = np.asarray(rows.astype(np.longdouble) @ _waves(rows.shape[1]), np.float64)
-    coefficients[:, 0] /= 2
-    return coefficients
-
-
-@lru_cache(maxsize=len(COUNTS))
-def _waves(count: int) -> np.ndarray:
-    """Takes the values to the coefficients; from angles below a full turn."""
-    turns = np.outer(2 * np.arange(count) + 1, np.arange(count)) % (4 * count)
-    waves = np.cos(np.arccos(np.longdouble(-1)) / (2 * count) * turns)
-    return np.asarray(waves * (2 / np.longdouble(count)))
-
-
-def _places(count: int = MOST) -> np.ndarray:
-    """The Chebyshev points of (0, END)."""
-    return 0.5 * END * (1 + np.cos((np.arange(count) + 0.5) * np.pi / count))
-
-
 def _values_by_slopes(
     count: int, layer: Elementwise, form: ClosedPair, length: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same as `_values`. Where v becomes -v, products of the even parts of two functions stay, those of the odd
     parts change their sign; the derivative of an even function is odd."""
-    root = _places(count)
+    root = points(count, END)
     m = np.square(root)
     with np.errstate(all="ignore"):
         sides = ((m, 1 - m), (1 - m, m))
@@ -100,32 +80,16 @@ def _values_by_slopes(
     for part, most in enumerate(steepest):
         if most <= ROUNDING * max(steepest):  # the function is odd, or even
             slopes[part], euler[part] = 0.0 * slopes[part], 0.0 * euler[part]
-    gaps = _means_below(np.stack(slopes), np.append(root, END))
+    gaps = means_below(np.stack(slopes), np.append(root, END), END)
     mean = moments_at(layer, np.array([length])).mean[0]
     rows = [*(gap[:-1] for gap in gaps), *slopes, *euler]
     return np.stack(rows), np.array([mean, *(gap[-1] for gap in gaps)])
 
 
-def _means_below(values: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """1/m ∫ S dm from 0 to m, where m = root², of the functions S with these values at `_places`."""
-    x, weights = _gauss(values.shape[1] // 2 + 1)
-    inside = root[:, None] * (x + 0.5)
-    series = chebval(inside * (2 / END) - 1, _series(values).T)
-    means: np.ndarray = (series * (2 * (x + 0.5) * weights)).sum(axis=-1)
-    return means
-
-
-@lru_cache(maxsize=len(COUNTS))
-def _gauss(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre's nodes, less a half, and weights for (0, 1)."""
-    x, weights = np.polynomial.legendre.leggauss(count)
-    return 0.5 * x, 0.5 * weights
-
-
 @partial(jax.jit, static_argnums=(0, 1))
 def _values(layer: Elementwise, length: float) -> tuple[Array, Array]:
     """The rows of the table at the nodes of Chebyshev's polynomials; the mean and both variances."""
-    root = _places()
+    root = points(MOST, END)
     unit, r = Side(jnp.ones(()), jnp.zeros(()), jnp.ones(())), jnp.asarray(length)
     rows, parts = [], []
     for part in _even_and_odd(function_of(layer)):
