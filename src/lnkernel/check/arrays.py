@@ -295,6 +295,8 @@ def refuse_containers(name: str, x: Any) -> None:
 def refuse_masked(name: str, x: Any) -> None:
     """Refuse an array, or lists of any depth, of which numbers are masked: NumPy would take what is below the mask."""
     parts = jax.tree.leaves(x) if isinstance(x, list | tuple) else (x,)
+    if not any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, parts))):
+        return  # sooner, for long lists of numbers
     masked = [
         part for part in parts if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)
     ]
