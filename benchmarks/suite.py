@@ -102,14 +102,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder of the report")
+    parser.add_argument(
+        "--prog", default=parser.prog, help=argparse.SUPPRESS
+    )  # who says what is wrong
     options = parser.parse_args(arguments)
     names = [benchmark.name for benchmark in BENCHMARKS]
     wanted = names if options.only is None else [each.strip() for each in options.only.split(",")]
     unknown = [repr(name) for name in wanted if name not in names]
     if unknown:
         came, known = ", ".join(unknown), ", ".join(names)
-        print(f"--only: expected benchmarks, got {came}. There are {known}.", file=sys.stderr)
-        return 2
+        parser.prog = options.prog
+        parser.error(f"argument --only: expected benchmarks, got {came}. There are {known}.")
     out = options.out.resolve()
     echo = sys.stderr if options.json else sys.stdout
     outcomes = []

@@ -254,9 +254,11 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_some_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite.main(["--out", str(tmp_path), "--only", "good"]) == 0
     assert "holds" in capsys.readouterr().out
-    assert suite.main(["--only", "good, speed"]) == 2
-    said = capsys.readouterr().err
-    assert said == "--only: expected benchmarks, got 'speed'. There are good, bad, broken.\n"
+    with pytest.raises(SystemExit) as caught:
+        suite.main(["--only", "good, speed"])
+    assert caught.value.code == 2
+    said = "argument --only: expected benchmarks, got 'speed'. There are good, bad, broken.\n"
+    assert capsys.readouterr().err.endswith(f": error: {said}")
 
 
 @pytest.mark.parametrize("benchmark", suite.BENCHMARKS, ids=lambda benchmark: benchmark.name)
@@ -303,6 +305,15 @@ def test_bench_calls_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called["cwd"] == suite.ROOT
     assert called["command"][1:3] == ["-m", "benchmarks.suite"]
     assert {"--quick", "width", str(Path("there").resolve())} <= set(called["command"])
+
+
+def test_bench_of_what_is_no_benchmark(capfd: pytest.CaptureFixture[str]) -> None:
+    """It is said as all wrong use is, with the usage, and by the command that was called."""
+    assert cli.main(["bench", "--only", "foo"]) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("usage: lnkernel bench [-h] [--quick] [--only ONLY]")
+    error = "lnkernel bench: error: argument --only: expected benchmarks, got 'foo'. There are accuracy, "
+    assert error in said and "--prog" not in said
 
 
 def test_bench_without_a_checkout(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,30 @@ def test_data_from_a_pipe(run: Run) -> None:
     assert f"{path}: 9 points" in out
 
 
+def standard_input(monkeypatch: Any, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_data_from_standard_input(run: Run, monkeypatch: Any) -> None:
+    standard_input(monkeypatch, rows())
+    code, out, err = run("bound", "-", "--target", "y", "--arch", ARCH)
+    assert code == 0, err
+    assert "standard input: 9 points" in out
+
+
+def test_what_is_wrong_with_standard_input(run: Run, monkeypatch: Any) -> None:
+    standard_input(monkeypatch, "x,y\n1,\n2,3\n")
+    code, _, err = run("bound", "-", "--target", "y")
+    assert code == 2 and "lnkernel bound: standard input: expected" in err and "line 2" in err
+
+
+def test_a_file_that_is_called_as_messages_call_standard_input(run: Run, monkeypatch: Any) -> None:
+    written(run.folder, rows()).rename(run.folder / "standard input")
+    monkeypatch.chdir(run.folder)
+    code, _, err = run("bound", "standard input", "--target", "y", "--arch", ARCH)
+    assert code == 0, err
+
+
 def test_without_layernorm_there_is_no_bound(run: Run) -> None:
     path = str(written(run.folder, rows()))
     code, out, _ = run("bound", path, "--target", "y", "--arch", "mlp(hidden=1)")
@@ -280,6 +306,13 @@ def test_kernel_of_a_file(run: Run) -> None:
     x = [[1.0, 3.0], [4.0, 6.0]]
     assert code == 0 and found["x"] == x
     assert found["matrix"] == np.asarray(lnk.nngp(lnk.parse(ARCH))(x)).tolist()
+
+
+def test_kernel_of_standard_input(run: Run, monkeypatch: Any) -> None:
+    standard_input(monkeypatch, "a,b\n1,2\n4,5\n")
+    code, out, err = run("kernel", "--csv", "-", "--arch", ARCH, "--json")
+    assert code == 0, err
+    assert json.loads(out)["x"] == [[1.0, 2.0], [4.0, 5.0]]
 
 
 def test_kernel_of_half_a_point(run: Run) -> None:

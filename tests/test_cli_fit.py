@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import subprocess
@@ -70,9 +71,22 @@ def test_a_tolerance_in_the_units_of_the_file(
     assert any((tmp_path / "tiles").iterdir())
 
 
+@pytest.mark.parametrize("option", ["data", "--predict"])
+def test_one_file_is_standard_input(
+    option: str, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = 1 if option == "data" else files.index(option) + 1
+    text = Path(files[place]).read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert cli.main([*files[:place], "-", *files[place + 1 :]]) == 0
+    np.testing.assert_allclose(_read(files)[:, 0], _expected()[0], rtol=1e-12)
+
+
 def test_wrong_use(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*files, "--rank", "5"]) == 2
     assert "--rank: expected --tolerance with it" in capsys.readouterr().err
+    assert cli.main(["fit", "-", *files[2:], "--predict", "-"]) == 2
+    assert "--predict: expected a file that is not that of the data" in capsys.readouterr().err
     assert cli.main([*files, "--coordinator", "127.0.0.1:1"]) == 2
     assert "expected coordinator, processes and process together" in capsys.readouterr().err
 

@@ -20,6 +20,7 @@ X, Y, KEY = np.array([[1.0], [2.0]]), np.array([0.0, 1.0]), jax.random.key(0)
 POST = lnk.posterior(ARCH, X, Y)
 HUGE = 10**400
 MASKED = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
+MISSING: Any = np.ma.masked
 SPARSE = scipy.sparse.csr_matrix(X)
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
@@ -40,6 +41,32 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "masked points": (lambda: lnk.ntk(ARCH)(MASKED), "x: .*masked array with 1 of 2 masked"),
     "masked targets": (lambda: lnk.posterior(ARCH, X, MASKED[:, 0]), "y: .*1 of 2 masked"),
     "masked rows": (lambda: lnk.ntk(ARCH)(list(MASKED)), "x: .*masked array with 1 of 2 masked"),
+    "masked among numbers": (lambda: lnk.ntk(ARCH)([[1.0], [MISSING]]), "x: .*1 of 2 masked"),
+    "masked in images": (lambda: lnk.ntk(lnk.cnn())([[[[1.0], [MISSING]]]]), "x: .*1 of 2 masked"),
+    "masked among targets": (
+        lambda: lnk.posterior(ARCH, X, [[1.0], [MISSING]]),
+        "y: .*1 of 2 masked. Drop such points, or fill the numbers in.$",
+    ),
+    "masked time": (lambda: POST.at(MISSING), "t: expected a time .*got masked"),
+    "masked time, fine-tuning": (
+        lambda: lnk.tangent(lnk.finite.network(ARCH, 1, rngs=0)).ridge(X, Y, 0.1).at(MISSING),
+        "t: expected a time .*got masked",
+    ),
+    "masked noise": (lambda: lnk.posterior(ARCH, X, Y, noise=MISSING), "noise: .*got masked"),
+    "masked among numbers, scikit-learn": (
+        lambda: NTKRegressor().fit([[1.0], [MISSING]], Y),
+        "X: .*1 of 2 masked",
+    ),
+    "no points, scikit-learn": (lambda: NTKRegressor().fit(None, Y), "X: .*got None. Give X"),
+    "no points to predict": (
+        lambda: NTKRegressor().fit(X, Y).predict(None),
+        "X: .*got None. Give X",
+    ),
+    "no points, classifier": (lambda: NTKClassifier().fit(None, [0, 1]), "X: .*got None. Give X"),
+    "no points to classify": (
+        lambda: NTKClassifier().fit(X, [0, 1]).predict_proba(None),
+        "X: .*got None. Give X",
+    ),
     "masked points, scikit-learn": (lambda: NTKRegressor().fit(MASKED, Y), "X: .*1 of 2 masked"),
     "masked targets, scikit-learn": (
         lambda: NTKRegressor().fit(X, MASKED[:, 0]),

@@ -211,7 +211,7 @@ def __getattr__(name: str) -> Any:
     if name == "Certificate":  # it needs python-flint
         return importlib.import_module(f"{__name__}.bounds.certified.certificate").Certificate
     if name in NONE_SUCH:
-        raise errors.MissingLayerError(name, *NONE_SUCH[name], module=__name__)
+        raise errors.missing_layer(name, *NONE_SUCH[name], module=__name__)
     if not name.startswith("_"):  # it may be a name of neural-tangents
         raise importlib.import_module(f"{__name__}.stax.missing").why_missing(name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -84,6 +85,44 @@ class MissingLayerError(LnkernelError, AttributeError):
 
     def __init__(self, name: str, reason: str, remedy: str, module: str = "lnkernel.stax"):
         super().__init__(f"{module} has no {name}: {reason}. {remedy}.", name=name)
+
+
+class MissingImportError(LnkernelError, ImportError):
+    """The same, where `from lnkernel import ...` asks for the name.
+
+    >>> from lnkernel import MaxPool
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.MissingImportError: lnkernel has no MaxPool: the largest of several correlated \
+    features ...
+    """
+
+    def __init__(self, problem: MissingLayerError, module: str):
+        super().__init__(str(problem), name=module)
+
+
+def missing_layer(
+    name: str, reason: str, remedy: str, module: str
+) -> MissingLayerError | MissingImportError:
+    """The error for whichever asks for the name: an attribute, or `from ... import`."""
+    problem = MissingLayerError(name, reason, remedy, module)
+    return MissingImportError(problem, module) if _imports(module, name) else problem
+
+
+def _imports(module: str, name: str) -> bool:
+    """Whether `from module import name` is at work, which asks by `hasattr`.
+
+    That statement puts Python's own text in the place of an AttributeError, and hands on an ImportError, which
+    nobody else is to get: to others `hasattr` is False.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            asked = frame.f_locals.get("module"), frame.f_locals.get("fromlist") or ()
+            if getattr(asked[0], "__name__", "") == module and name in asked[1]:
+                return True
+        frame = frame.f_back
+    return False
 
 
 class MissingFunctionError(LnkernelError, NotImplementedError):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
+import io
 import json
 import math
+import operator
+import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -285,7 +292,8 @@ def test_architectures_survive_json(name: str) -> None:
     [
         ({"layer": "system", "command": "true"}, "a layer 'system' that lnkernel does not know"),
         ({"layer": "Dense", "width": 0}, "width must be an integer"),
-        ({"layer": "Dense", "height": 1}, "unexpected keyword argument"),
+        ({"layer": "Dense", "height": 1}, '"architecture" has "height", which no Dense has'),
+        ({"layer": "Dense", "width": 1}, 'no field "architecture.W_std"'),
         ([], "cannot be rebuilt"),
     ],
 )
@@ -315,8 +323,14 @@ MALFORMED = {
     "fewer points": (lambda c: {"X": c["X"][:1]}, "X has 1 points and y has 6 targets"),
     "no number": (lambda c: {"lambda_min_lower": "nan"}, "lambda_min_lower is nan"),
     "infinity": (lambda c: {"C": [c["C"][0], "inf"]}, "C, upper is inf"),
-    "no float64": (lambda c: {"rkhs_upper": "0x1p9999"}, "OverflowError"),
-    "no number of points": (lambda c: {"n": 10**400}, "OverflowError"),
+    "no float64": (
+        lambda c: {"rkhs_upper": "0x1p9999"},
+        'field "rkhs_upper" is "0x1p9999", and should be a number of float64',
+    ),
+    "no number of points": (lambda c: {"n": 10**400}, 'field "n" is 1000'),
+    "uneven rows": (lambda c: {"X": [*c["X"], ["0x0p+0"] * 9]}, '"X" has rows of 2 and of 9'),
+    "one end": (lambda c: {"C": c["C"][:1]}, '"C" has 1 numbers, and should have both ends'),
+    "another format": (lambda c: {"lnkernel certificate": 1}, "is 1, and should be 2"),
     "tolerance": (lambda c: {"rtol": (2.0).hex()}, "rtol is 2.0"),
     "depth": (lambda c: {"architecture": nested(300)}, "cannot be rebuilt"),
 }
@@ -335,6 +349,86 @@ def test_a_malformed_file_is_wrong_use(
     assert cli.main(["verify", str(path)]) == 2
     printed = capsys.readouterr()
     assert message in printed.err and printed.out == ""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """A certificate of each kind, as its file holds it."""
+    inner = lnk.residual(lnk.LayerNorm(eps=0.1), lnk.LeakyRelu(0.1), lnk.Dense(8))
+    of_sum = lnk.serial(lnk.Dense(8), inner, lnk.LayerNorm(), lnk.Dense(1))
+    images = np.random.default_rng(0).normal(size=(2, 3, 3, 1))
+    path, content = tmp_path_factory.mktemp("kinds") / "c.json", {}
+    for kind, made in {
+        "dense": certify_bound(EXAMPLE, [[1.0], [2.0]], [0.0, 1.0]),
+        "noise": certify_bound(of_sum, [[1.0, 0.5], [2.0, -1.0]], np.eye(2), noise=[0.1, 0.2]),
+        "images": certify_bound(lnk.cnn(1, norm="first"), images, [0.0, 1.0]),
+    }.items():
+        made.save(path)
+        content[kind] = json.loads(path.read_text())
+    return content
+
+
+def places(value: Any, start: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field of a JSON file, and the ends of lists."""
+    inner = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        inner = ((i, value[i]) for i in sorted({0, len(value) - 1}))
+    for key, part in inner:
+        yield (*start, key)
+        yield from places(part, (*start, key))
+
+
+def is_a_form_of(value: Any, found: Any) -> bool:
+    """Whether it could stand there in a certificate, of other numbers or words."""
+    if isinstance(value, str) and isinstance(found, str):
+        return not found.startswith(("0x", "-0x"))
+    return value == {} and isinstance(found, dict)  # versions that made it
+
+
+WRONG = {"null": None, "text": "a text", "list": [], "of lists": [[]], "number": 0.5, "fields": {}}
+PYTHON = re.compile(r"\w+Error|NoneType|argument|object|attribute|convert|reshape|Traceback")
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, "missing"])
+@pytest.mark.parametrize("kind", ["dense", "noise", "images"])
+def test_a_field_that_cannot_be_is_named(
+    kind: str, wrong: str, saved: dict[str, dict[str, Any]], tmp_path: Path, capsys: Any
+) -> None:
+    path = tmp_path / "c.json"
+    for place in places(saved[kind]):
+        content = copy.deepcopy(saved[kind])
+        *outer, last = place
+        part = functools.reduce(operator.getitem, outer, content)
+        if wrong == "missing":
+            if isinstance(last, int) or outer == ["made with"]:  # a list is shorter; free words
+                continue
+            del part[last]
+        elif is_a_form_of(WRONG[wrong], part[last]) or (wrong == "null" and last == "strides"):
+            continue
+        else:
+            part[last] = WRONG[wrong]
+        path.write_text(json.dumps(content))
+        assert cli.main(["verify", str(path)]) == 2, place
+        printed = capsys.readouterr()
+        name = [key for key in place if isinstance(key, str)][-1]
+        assert name in printed.err.replace(str(path), "") and printed.out == "", place
+        assert not PYTHON.search(printed.err), printed.err
+
+
+def test_a_certificate_from_standard_input(
+    small: Certificate, monkeypatch: Any, capsys: Any
+) -> None:
+    content = json.dumps(small._content() | {"digest": small.digest}).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert cli.main(["verify", "-"]) == 0
+    assert capsys.readouterr().out.startswith("standard input: ")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\xfa", b"[1,", b"NaN", b"3"])
+def test_no_certificate_in_plain_words(content: bytes, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "c.json").write_bytes(content)
+    assert cli.main(["verify", str(tmp_path / "c.json")]) == 2
+    assert not PYTHON.search(capsys.readouterr().err)
 
 
 def test_brackets_without_end(tmp_path: Path, capsys: Any) -> None:

@@ -243,7 +243,7 @@ def sets(net: Any, x: Any) -> Any:
 REFUSED: list[tuple[Any, str]] = [
     (multiplies, r"`return net.last\(2.0 \* nnx.relu.*it multiplies the data"),
     (uses_a_parameter, r"`return net.last\(net.first\(x\) \* net.scale\)`.*it multiplies the data"),
-    (joins, r"`return jnp.concatenate.*no layer \(TypeError"),
+    (joins, r"`return jnp.concatenate.*is not understood: it gives the data to a function that"),
     (asks_for_the_shape, r"it reshapes the data otherwise than by"),
     (decides, r"`return net.last\(x\) if x > 0.*it compares the data"),
     (returns_two, "it returns a tuple, not what became of the data"),
@@ -266,6 +266,118 @@ def test_the_line_that_is_not_understood_is_named(call: Any, message: str) -> No
         line = int(str(found.value).partition("line ")[2].partition(" ")[0])
         assert first < line <= first + 5
         assert "of test_from_flax_classes.py" in str(found.value)
+
+
+RELUS: dict[str, Callable[[Any], Any]] = {
+    "maximum": lambda x: jnp.maximum(x, 0),
+    "maximum, the other way round": lambda x: jnp.maximum(0.0, x),
+    "maximum with an array": lambda x: jnp.maximum(x, jnp.zeros(())),
+    "maximum of lax": lambda x: jax.lax.max(x, 0.0),
+    "maximum of NumPy": lambda x: np.maximum(x, 0),
+    "clip": lambda x: jnp.clip(x, 0),
+    "clip from": lambda x: jnp.clip(x, min=0),
+    "partial": functools.partial(jnp.maximum, 0),
+}
+
+
+@pytest.mark.parametrize("name", RELUS)
+def test_other_ways_to_write_relu(name: str) -> None:
+    """The same architecture, the same kernel, and a net that computes the same."""
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    written, usual = (Net(relu_by(act)) for act in (RELUS[name], nnx.relu))
+    assert np.array_equal(written(x), usual(x))
+    assert from_flax(written) == from_flax(usual)
+    assert np.array_equal(lnk.ntk(from_flax(written))(x), lnk.ntk(from_flax(usual))(x))
+
+
+def relu_by(act: Any) -> Any:
+    return lambda net, x: net.last(act(net.first(x)))
+
+
+ACTIVATIONS: list[tuple[Callable[[Any], Any], Node]] = [
+    (lambda x: jnp.clip(x, -1, 1), lnk.Clip(-1.0, 1.0)),
+    (lambda x: jnp.clip(x, min=-1, max=1), lnk.Clip(-1.0, 1.0)),
+    (lambda x: np.clip(x, -1, 1), lnk.Clip(-1.0, 1.0)),
+    (lambda x: x.clip(-1, 1), lnk.Clip(-1.0, 1.0)),
+    (functools.partial(jnp.clip, min=-1, max=1), lnk.Clip(-1.0, 1.0)),
+    (lambda x: jax.nn.hard_tanh(x), lnk.Clip(-1.0, 1.0)),
+    (lambda x: jax.nn.relu6(x), lnk.Clip(0.0, 6.0)),
+    (lambda x: jax.nn.leaky_relu(x), LeakyRelu(0.01)),
+    (lambda x: jax.nn.silu(x), lnk.Silu()),
+    (lambda x: jax.nn.gelu(x=x), lnk.Gelu(approximate=True)),
+    (lambda x: jax.nn.elu(x, 0.5), lnk.Elu(0.5)),
+    (lambda x: jax.nn.selu(x), lnk.Selu()),
+    (lambda x: jax.nn.softplus(x), lnk.Softplus()),
+    (lambda x: jax.nn.sigmoid(x), lnk.Sigmoid()),
+    (lambda x: jnp.tanh(x), lnk.Tanh()),
+]
+
+
+@pytest.mark.parametrize("place", range(len(ACTIVATIONS)))
+def test_activations_as_they_are_called(place: int) -> None:
+    act, layer = ACTIVATIONS[place]
+    assert from_flax(Net(relu_by(act))) == serial(D, layer, OUT)
+
+
+ENDS: list[Callable[[Any], Any]] = [
+    lambda x: x.squeeze(-1),
+    lambda x: x.squeeze(axis=(-1,)),
+    lambda x: jnp.squeeze(x, -1),
+    lambda x: np.squeeze(x, axis=-1),
+    lambda x: x[..., 0],
+]
+
+
+@pytest.mark.parametrize("place", range(len(ENDS)))
+def test_one_output_without_its_axis(place: int) -> None:
+    net = Net(lambda net, x: ENDS[place](plain(net, x)))
+    assert net(np.ones((2, 3))).shape == (2,)
+    assert from_flax(net) == from_flax(Net(plain)) == serial(D, Relu(), OUT)
+
+
+def test_a_squeeze_at_the_end_of_a_sequence() -> None:
+    rngs = nnx.Rngs(0)
+    layers = nnx.Linear(3, 16, rngs=rngs), nnx.relu, nnx.Linear(16, 1, rngs=rngs)
+    for end in (ENDS[0], functools.partial(jnp.squeeze, axis=-1)):
+        assert from_flax(nnx.Sequential(*layers, end)) == serial(D, Relu(), OUT)
+
+
+NO_LAYERS: list[tuple[Callable[[Any, Any], Any], str]] = [
+    (lambda net, x: net.last(jnp.maximum(net.first(x), 1)), "of what is not the number 0"),
+    (lambda net, x: net.last(jnp.maximum(x, x)), "it gives maximum the data in several places"),
+    (lambda net, x: net.last(jnp.minimum(net.first(x), 0)), "a function that is none of the known"),
+    (lambda net, x: net.last(jnp.exp(net.first(x))), "a function that is none of the known"),
+    (lambda net, x: net.last(np.tanh(net.first(x))), "a function that is none of the known"),
+    (lambda net, x: jnp.where(x > 0, x, 0), "it compares the data"),
+    (lambda net, x: x * (x > 0), "it compares the data"),
+    (
+        lambda net, x: net.last(jnp.clip(net.first(x), None, 1)),
+        "otherwise than between two numbers",
+    ),
+    (lambda net, x: net.first(x).squeeze(-1), "it removes the axis of 16 features"),
+    (lambda net, x: jnp.squeeze(net.first(x), -1), "it removes the axis of 16 features"),
+    (lambda net, x: jnp.squeeze(net.last(x)), "it removes other axes than the last, axis=-1"),
+    (lambda net, x: net.last(net.first(x))[:, 0], "it takes a part of the data"),
+]
+
+
+@pytest.mark.parametrize("place", range(len(NO_LAYERS)))
+def test_what_is_no_layer_is_told_in_our_words(place: int) -> None:
+    call, message = NO_LAYERS[place]
+    line = rf"line {call.__code__.co_firstlineno} of test_from_flax_classes.py, .*{message}"
+    with pytest.raises(lnk.errors.ArchitectureError, match=line) as found:
+        from_flax(Net(call))
+    assert "Token" not in str(found.value) and "Error" not in str(found.value)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, None])
+def test_a_squeeze_that_is_not_the_end(axis: int | None) -> None:
+    rngs = nnx.Rngs(0)
+    ends = nnx.Linear(3, 1, rngs=rngs), nnx.Linear(1, 1, rngs=rngs)
+    between = functools.partial(jnp.squeeze, axis=axis)
+    message = "before the end of the network" if axis == -1 else "other axes than the last"
+    with pytest.raises(lnk.errors.ArchitectureError, match=message):
+        from_flax(nnx.Sequential(ends[0], between, ends[1]))
 
 
 def test_a_class_without_a_call_is_not_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -59,6 +60,86 @@ def test_targets_are_checked_beside_traced_inputs(y: Any, message: str) -> None:
     arch = lnk.mlp(hidden=1, norm="first", b_std=0.3)
     with jax.enable_x64(True), pytest.raises(lnk.errors.InputError, match=message):
         jax.jit(lambda x: lnk.posterior(arch, x, y).mean(X[:1]))(X)
+
+
+LINE = lnk.mlp(hidden=1, norm="first", b_std=0.3)
+OF_LINE = lnk.posterior(LINE, X, Y)
+KEY = jax.random.key(0)
+RAGGED = r"^{}: .*got a list whose rows differ in length.*same number of {}"
+STATIC = "^{0}: expected a plain Python integer, known when.*tracing.*{0} in static_argnames"
+TIME = "^t: expected a time from 0 to infinity, got a traced value .*{}"
+REAL = "^{}: expected real numbers, got dtype complex128"
+
+TRACED: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
+    "ragged points": (lambda a: lnk.ntk(LINE)([[a, a], [a]]), 1.0, RAGGED.format("x", "coord")),
+    "a text among numbers": (lambda a: lnk.ntk(LINE)([[a, "b"]]), 1.0, "hold what is no number"),
+    "ragged points of a diagonal": (
+        lambda a: lnk.ntk(LINE).diagonal([[a, a], [a]]),
+        1.0,
+        RAGGED.format("x", "coord"),
+    ),
+    "ragged images": (
+        lambda a: lnk.ntk(lnk.cnn())([[[[a], [a]], [[a]]]]),
+        1.0,
+        RAGGED.format("x", "coord"),
+    ),
+    "ragged points of a posterior": (
+        lambda a: lnk.posterior(LINE, [[a, a], [a]], Y).mean(X),
+        1.0,
+        RAGGED.format("X", "coord"),
+    ),
+    "ragged points to predict": (
+        lambda a: OF_LINE.mean([[a, a], [a]]),
+        1.0,
+        RAGGED.format("x", "coord"),
+    ),
+    "ragged targets": (
+        lambda a: lnk.posterior(LINE, X, [[a, a], [a]]).mean(X),
+        1.0,
+        RAGGED.format("y", "outputs"),
+    ),
+    "masked beside a tracer": (
+        lambda a: lnk.ntk(LINE)([[a], [np.ma.masked]]),
+        1.0,
+        "masked array with 1 of 2 masked",
+    ),
+    "steps": (lambda s: OF_LINE.after(s, 0.1).mean(X), 3, STATIC.format("steps")),
+    "shape": (lambda s: OF_LINE.sample(KEY, X, s), 3, STATIC.format("shape")),
+    "part of a shape": (lambda s: OF_LINE.sample(KEY, X, (s, 2)), 3, STATIC.format("shape")),
+    "complex time": (lambda t: OF_LINE.at(t).mean(X), 3j, TIME.format("complex128")),
+    "time of True": (lambda t: OF_LINE.at(t).mean(X), True, TIME.format("bool")),
+    "complex times": (lambda t: OF_LINE.at([1.0, t]).mean(X), 3j, REAL.format("t")),
+    "complex learning rate": (
+        lambda r: OF_LINE.after(3, r).mean(X),
+        3j,
+        "learning_rate: .*complex128",
+    ),
+    "complex noise": (
+        lambda s: lnk.posterior(LINE, X, Y, noise=s).mean(X),
+        3j,
+        REAL.format("noise"),
+    ),
+    "complex targets": (lambda y: lnk.posterior(LINE, X, y).mean(X), Y + 1j, REAL.format("y")),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_what_is_refused_of_tracers(name: str) -> None:
+    call, argument, message = TRACED[name]
+    with jax.enable_x64(True), pytest.raises(lnk.errors.InputError, match=message):
+        jax.jit(call)(argument)
+
+
+def test_a_traced_width() -> None:
+    message = "width must be a plain Python integer, known when.* tracing. .*static_argnames"
+    with pytest.raises(lnk.errors.ArchitectureError, match=message):
+        jax.jit(lambda width: lnk.ntk(lnk.mlp(width=width))(X))(8)
+
+
+def test_a_whole_time_that_is_traced() -> None:
+    with jax.enable_x64(True):
+        found = jax.jit(lambda t: OF_LINE.at(t).mean(X))(3)
+    assert np.asarray(found) == pytest.approx(OF_LINE.at(3).mean(X), abs=1e-13)
 
 
 @pytest.mark.parametrize("data", [np.zeros(3, np.uint32), jnp.zeros(1, jnp.uint32)], ids=str)

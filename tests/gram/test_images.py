@@ -470,6 +470,17 @@ def test_derivatives_behind_other_places(layers: tuple[lnk.Node, ...]) -> None:
     assert float((np.asarray(dx) * step).sum()) == pytest.approx((there - back) / 2, rel=1e-7)
 
 
+def test_single_images_of_a_vmap() -> None:
+    """They have no axis of points, and the remedy says how to give them one."""
+    theta = lnk.ntk(lnk.serial(conv(2, 2), R, lnk.Flatten(), DENSE))
+    for call in (theta, theta.diagonal):
+        with (
+            jax.enable_x64(True),
+            pytest.raises(InputError, match=r"lambda x: f\(x\[None\]\)\[0\]"),
+        ):
+            jax.vmap(call)(X)
+
+
 @pytest.mark.slow
 def test_vmap() -> None:
     arch = lnk.serial(conv(2, 2), R, lnk.Flatten(), DENSE)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import inspect
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -236,6 +241,48 @@ def test_the_library_itself_says_it_too(name: str) -> None:
         lnk.errors.MissingLayerError, match=rf"^lnkernel has no {name}: .{{20,}}\. [A-Zd].*\.$"
     ):
         getattr(lnk, name)
+
+
+@pytest.mark.parametrize("name", [*EXPLAINED, *TRIED])
+def test_an_import_says_why(name: str) -> None:
+    """`from ... import` shows no text of an AttributeError, and so it gets an ImportError."""
+    statement = f"from lnkernel.stax import {name}"
+    with pytest.raises(ImportError, match=rf"^lnkernel\.stax has no {name}: .{{20,}}\.$") as caught:
+        exec(statement, {})
+    assert isinstance(caught.value, lnk.errors.LnkernelError) and caught.value.name == stax.__name__
+    assert not hasattr(stax, name) and getattr(stax, name, None) is None
+
+
+@pytest.mark.parametrize("name", ["MaxPool", "batch", "FanOut"])
+def test_an_import_from_the_library_itself_says_why(name: str) -> None:
+    with pytest.raises(lnk.errors.MissingImportError, match=rf"^lnkernel has no {name}: "):
+        exec(f"from lnkernel import {name}", {})
+
+
+def test_a_module_that_asks_while_it_is_imported(tmp_path: Path, monkeypatch: Any) -> None:
+    """What imports it asks for a name of its own, which happens to be the same."""
+    folder = tmp_path / "mine_of_nt"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "batch.py").write_text(
+        "from lnkernel import stax\nfound = hasattr(stax, 'batch'), hasattr(stax, 'Relu')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    made: dict[str, Any] = {}
+    exec("from mine_of_nt import batch", made)
+    assert made["batch"].found == (False, True)
+
+
+def test_what_looks_into_a_module_finds_names_alone() -> None:
+    found: dict[str, Any] = {}
+    exec("from lnkernel.stax import *", found)
+    assert set(stax.__all__) <= set(found)
+    assert set(stax.__all__) <= dict(inspect.getmembers(stax)).keys()
+    assert doctest.DocTestFinder().find(stax, stax.__name__)
+    assert importlib.import_module("lnkernel.stax.missing").why_missing
+    assert pickle.loads(pickle.dumps(stax.Relu)) is stax.Relu
+    for name in ("__wrapped__", "__path__of_nothing", "Relu6"):
+        assert not hasattr(stax, name)
 
 
 def test_what_is_only_in_stax() -> None:

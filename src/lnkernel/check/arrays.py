@@ -18,12 +18,9 @@ def as_traced_points(name: str, x: Any) -> Array:
     """Data inside a user's transformation: of a tracer only the shape can be checked."""
     if not is_traced(x):
         return jnp.asarray(as_points(name, x))
-    x = jnp.asarray(x)  # x may be a list of tracers, too
-    _check_kind(name, x.dtype)
-    _check_shape(
-        name, x.shape, f"; over the points of a jax.vmap write lambda {name}: f({name}[None])[0]"
-    )
-    return jnp.asarray(x, jnp.float64)
+    given = as_traced_array(name, x)
+    _check_shape(name, given.shape, _over_a_vmap(name))
+    return jnp.asarray(given, jnp.float64)
 
 
 def as_points(name: str, x: Any) -> Array:
@@ -64,13 +61,35 @@ def as_traced_images(name: str, x: Any, axes: int | None) -> Array:
     """Images inside a user's transformation."""
     if not is_traced(x):
         return jnp.asarray(as_images(name, x, axes))
-    x = jnp.asarray(x)
-    _check_kind(name, x.dtype)
-    _check_image_shape(name, x.shape, axes)
-    return jnp.asarray(x, jnp.float64)
+    given = as_traced_array(name, x)
+    _check_image_shape(name, given.shape, axes, _over_a_vmap(name))
+    return jnp.asarray(given, jnp.float64)
 
 
-def _check_image_shape(name: str, shape: tuple[int, ...], axes: int | None) -> None:
+def _over_a_vmap(name: str) -> str:
+    """The remedy of those who map a kernel over single points."""
+    return f"; over the points of a jax.vmap write lambda {name}: f({name}[None])[0]"
+
+
+def as_traced_array(name: str, x: Any, each: str = "coordinates") -> Array:
+    """Real numbers in an array of any shape, out of tracers, or of a list that holds some."""
+    refuse_containers(name, x)
+    try:
+        given = jnp.asarray(x)
+    except (TypeError, ValueError):  # which say how JAX puts such a list together
+        raise InputError(
+            name,
+            "an array of numbers",
+            f"a {type(x).__name__} whose rows differ in length, or hold what is no number",
+            f"Give every point the same number of {each}",
+        ) from None
+    _check_kind(name, given.dtype)
+    return given
+
+
+def _check_image_shape(
+    name: str, shape: tuple[int, ...], axes: int | None, beside: str = ""
+) -> None:
     known = {1: "(n, length, channels)", 2: "(n, height, width, channels)"}
     known[3] = "(n, depth, height, width, channels)"
     wanted = known.get(axes or 0, "(n, positions..., channels)")
@@ -79,7 +98,7 @@ def _check_image_shape(name: str, shape: tuple[int, ...], axes: int | None) -> N
             name,
             f"an array of shape {wanted}, because the network acts on positions",
             f"shape {tuple(shape)}",
-            f"For one input write {name}[None]; for inputs without channels {name}[..., None]",
+            f"For one input write {name}[None]; for inputs without channels {name}[..., None]{beside}",
         )
     if 0 in shape:
         raise InputError(
@@ -145,7 +164,7 @@ def as_data(X: Any, y: Any, of_positions: bool = False) -> Data:
 
 def as_targets(y: Any, n: int) -> np.ndarray:
     """y as a new float64 array of shape (n,) or (n, k)."""
-    _refuse_containers("y", y)
+    refuse_containers("y", y)
     try:
         given = np.asarray(y)
     except (TypeError, ValueError) as problem:
@@ -216,7 +235,9 @@ def _check_dimension(name: str, shape: tuple[int, ...], dimension: int | tuple[i
 
 def as_array(name: str, x: Any) -> Array:
     """Real numbers in an array of any shape, as they are; a tracer passes."""
-    given = jnp.asarray(x) if isinstance(x, jax.Array) or is_traced(x) else _as_numpy(name, x)
+    if is_traced(x):
+        return as_traced_array(name, x)
+    given = x if isinstance(x, jax.Array) else _as_numpy(name, x)
     _check_kind(name, given.dtype)
     return given
 
@@ -257,7 +278,7 @@ def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
     )
 
 
-def _refuse_containers(name: str, x: Any) -> None:
+def refuse_containers(name: str, x: Any) -> None:
     """Refuse what NumPy makes an array of that is not the one that was meant."""
     if x is None:
         raise InputError(name, "an array of numbers", "None", f"Give {name}")
@@ -272,21 +293,26 @@ def _refuse_containers(name: str, x: Any) -> None:
 
 
 def refuse_masked(name: str, x: Any) -> None:
-    """Refuse an array, or a list of rows, of which numbers are masked: NumPy would take what is below the mask."""
-    rows = x if isinstance(x, list | tuple) else (x,)
-    masked = [row for row in rows if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row)]
+    """Refuse an array, or lists of any depth, of which numbers are masked: NumPy would take what is below the mask."""
+    parts = jax.tree.leaves(x) if isinstance(x, list | tuple) else (x,)
+    if not any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, parts))):
+        return  # sooner, for long lists of numbers
+    masked = [
+        part for part in parts if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part)
+    ]
     if masked:
-        count, of = sum(int(np.ma.count_masked(row)) for row in masked), sum(map(np.size, rows))
+        count, of = sum(int(np.ma.count_masked(part)) for part in masked), sum(map(np.size, parts))
+        filled = f": {name}.filled(value)" if x is masked[0] else ""
         raise InputError(
             name,
             "an array without missing numbers",
             f"a masked array with {count} of {of} masked",
-            f"Drop such points, or fill the numbers in: {name}.filled(value)",
+            f"Drop such points, or fill the numbers in{filled}",
         )
 
 
 def _as_numpy(name: str, x: Any) -> np.ndarray:
-    _refuse_containers(name, x)
+    refuse_containers(name, x)
     try:
         return np.asarray(x)
     except (TypeError, ValueError) as problem:

@@ -11,6 +11,7 @@ import numpy as np
 
 from lnkernel.check.plain import as_float, known, known_zero
 from lnkernel.errors import ArchitectureError
+from lnkernel.precision import is_traced
 
 HIGHEST_DEGREE = 150  # of a homogeneous activation
 
@@ -85,6 +86,13 @@ def one_of(layer: Any, name: str, choices: tuple[str, ...]) -> None:
 
 def integer_at_least(layer: Any, name: str, least: int) -> None:
     value = _plain(layer, name)
+    if is_traced(value):
+        _refuse_layer(
+            layer,
+            f"{name} must be a plain Python integer, known when a program is compiled, got a value that a jax.jit, "
+            "jax.grad or jax.vmap around this call is tracing",
+            "Close over a plain integer, or name it in static_argnames of jax.jit",
+        )
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         _refuse_layer(
             layer,

@@ -14,12 +14,15 @@ import numpy as np
 from lnkernel.check.plain import as_float
 from lnkernel.errors import InputError, TransformationError
 from lnkernel.precision import is_traced
+from lnkernel.types import Array
 
 
 def as_number(value: Any) -> float | None:
     """A number of Python, NumPy or JAX as a float; None for everything else, texts included."""
     if is_traced(value):
         raise TransformationError("a number")
+    if np.ma.is_masked(value):
+        return None
     kind = np.asarray(value).dtype.kind if not isinstance(value, (str, bool)) else "U"
     return float(value) if kind in "iuf" and np.ndim(value) == 0 else None
 
@@ -28,7 +31,7 @@ def plain_number(name: str, value: object, expected: str) -> float:
     """A plain number out of whatever holds one."""
     if is_traced(value):
         raise TransformationError(name)
-    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
+    if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0 and not np.ma.is_masked(value):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(name, expected, repr(value), "Give one number")
@@ -39,7 +42,30 @@ def plain_number(name: str, value: object, expected: str) -> float:
     return plain
 
 
+def traced_number(name: str, value: Any, expected: str) -> Array:
+    """One number that is traced: of such a one only shape and type are known."""
+    given = jnp.asarray(value)
+    if given.ndim or not any(
+        jnp.issubdtype(given.dtype, kind) for kind in (jnp.integer, jnp.floating)
+    ):
+        came = f"a traced value of shape {given.shape} and dtype {given.dtype}"
+        raise InputError(name, expected, came, "Give one real number")
+    return given
+
+
+def demand_static(name: str, value: Any) -> None:
+    """Refuse a tracer where the program itself, its shapes or its loops, depends on the integer."""
+    if is_traced(value):
+        raise InputError(
+            name,
+            "a plain Python integer, known when the program is compiled",
+            "a value that a jax.jit, jax.grad or jax.vmap around this call is tracing",
+            f"Name {name} in static_argnames (or its place in static_argnums) of jax.jit, or close over an integer",
+        )
+
+
 def positive_integer(name: str, value: Any) -> int:
+    demand_static(name, value)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InputError(name, "an integer, at least 1", repr(value), f"Choose {name} = 1 or more")
     return int(value)
@@ -47,6 +73,7 @@ def positive_integer(name: str, value: Any) -> int:
 
 def as_seed(seed: Any) -> int:
     """One seed of random numbers."""
+    demand_static("seed", seed)
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise InputError("seed", "an integer, at least 0", repr(seed), "Write e.g. seed=0")
     return int(seed)
@@ -54,6 +81,7 @@ def as_seed(seed: Any) -> int:
 
 def as_seeds(seeds: Any, at_least: int) -> list[int]:
     """Different integers: 0, 1, ... where only their number is given."""
+    demand_static("seeds", seeds)
     expected = f"a number of at least {at_least}, or as many different integers"
     if isinstance(seeds, Integral) and not isinstance(seeds, bool):
         chosen = list(range(int(seeds)))
@@ -79,6 +107,7 @@ def as_flag(name: str, value: Any) -> bool:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """The sizes of an array's axes; one integer is the size of one axis."""
+    demand_static(name, shape)
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
         raise InputError(

@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
         return WRONG_USE
     out = options.out or Path("out") / ("bench-quick" if options.quick else "bench")
     command = [sys.executable, "-m", "benchmarks.suite", "--out", str(out.resolve())]
-    command += ["--seed", str(options.seed)]
+    command += ["--seed", str(options.seed), "--prog", "lnkernel bench"]
     command += ["--quick"] * options.quick + ["--json"] * options.json
     command += [] if options.only is None else ["--only", options.only]
     return subprocess.run(command, cwd=root, check=False).returncode

@@ -59,6 +59,19 @@ def add_seed(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+STANDARD_INPUT = Path("standard input")  # this very object, so that a file may have its name
+
+
+def data_file(text: str) -> Path:
+    """A file to read, as the type of an argument; - is standard input, as everywhere."""
+    return STANDARD_INPUT if text == "-" else Path(text)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, or of standard input."""
+    return sys.stdin.buffer.read() if path is STANDARD_INPUT else path.read_bytes()
+
+
 def positive_integer(text: str) -> int:
     """1, 2, ..., as the type of an argument."""
     return _integer(text, 1)

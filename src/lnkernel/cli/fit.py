@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lnkernel.cli import training_data
-from lnkernel.cli.command import OK, Command, add_json, note, positive_integer, print_json
+from lnkernel.cli.command import (
+    OK,
+    STANDARD_INPUT,
+    Command,
+    add_json,
+    data_file,
+    note,
+    positive_integer,
+    print_json,
+)
 from lnkernel.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +34,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default="mlp(hidden=2, norm='first')",
         help="the network, as Python writes it (default: %(default)s)",
     )
-    parser.add_argument("--predict", type=Path, required=True, help="a CSV file of new inputs")
+    parser.add_argument(
+        "--predict",
+        type=data_file,
+        required=True,
+        help="a CSV file of new inputs, - for standard input",
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -60,6 +74,9 @@ def _run(options: argparse.Namespace) -> int:
     from lnkernel.errors import DuplicateInputsError, SingularGramError
 
     arch = parse(options.arch)
+    if options.data is options.predict is STANDARD_INPUT:
+        remedy = "It can be read only once: put one of the two into a file"
+        raise InputError("--predict", "a file that is not that of the data", "- for both", remedy)
     mesh = _join(options)
     data = training_data.load(options)
     new = read(options.predict, data.inputs, drop_nan=options.drop_nan)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lnkernel.cli.command import OK, Command, add_json, announce, note, print_json
+from lnkernel.cli.command import OK, Command, add_json, announce, data_file, note, print_json
 from lnkernel.errors import InputError
 
 FEW = 10  # points whose matrix is printed
@@ -24,7 +24,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("FROM", "TO", "COUNT"),
         help="COUNT points on a line, evenly spaced",
     )
-    points.add_argument("--csv", type=Path, help="points in a CSV file with a header")
+    points.add_argument(
+        "--csv", type=data_file, help="points in a CSV file with a header, - for standard input"
+    )
     parser.add_argument("--columns", help="columns of the CSV file, e.g. x1,x2 (default: all)")
     parser.add_argument(
         "--drop-nan", action="store_true", help="omit lines of the CSV file that lack a number"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lnkernel.cli.command import read_bytes
 from lnkernel.errors import DataFileError
 
 SEPARATORS = ",;\t"
@@ -102,7 +103,7 @@ def list_of_lines(lines: np.ndarray | Sequence[int]) -> str:
 def _records(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and each record with the line in which it starts; empty lines are passed over."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
         content = gzip.decompress(content) if content.startswith(GZIP) else content
         text = content.decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lnkernel.cli.command import add_seed, positive_integer
+from lnkernel.cli.command import add_seed, data_file, positive_integer
 from lnkernel.cli.table import Table, count_of_lines, list_of_lines, read, split_names
 from lnkernel.errors import DataFileError, InputError
 
@@ -42,7 +41,11 @@ class CsvData:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, its columns, and what is to be done about its lines."""
-    parser.add_argument("data", type=Path, help="a CSV file with the names of its columns on top")
+    parser.add_argument(
+        "data",
+        type=data_file,
+        help="a CSV file with the names of its columns on top, - for standard input",
+    )
     parser.add_argument("--target", required=True, help="the column to predict")
     parser.add_argument("--columns", help="the inputs, e.g. x1,x2 (default: all but the target)")
     parser.add_argument("--drop-nan", action="store_true", help="omit lines that lack a number")

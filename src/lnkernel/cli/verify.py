@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from lnkernel.cli.command import FAILED, OK, Command, add_json, print_json
+from lnkernel.cli.command import FAILED, OK, Command, add_json, data_file, print_json, read_bytes
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, help="what Certificate.save wrote, or `lnkernel bound --certify`"
+        "file",
+        type=data_file,
+        help="what Certificate.save wrote, or `lnkernel bound --certify`; - for standard input",
     )
     add_json(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
     """A file that is no certificate is wrong use; one that cannot be proved has failed."""
-    from lnkernel.bounds.certified.certificate import Certificate
+    from lnkernel.bounds.certified.certificate import read
     from lnkernel.errors import LnkernelError
 
-    certificate = Certificate.load(options.file)
+    certificate = read(read_bytes(options.file), options.file)
     if not options.json:
         print(f"{options.file}: {certificate.arch}", flush=True)
     try:

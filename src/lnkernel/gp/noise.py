@@ -7,7 +7,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from lnkernel.check.arrays import as_array
+from lnkernel.check.arrays import as_array, as_traced_array
 from lnkernel.check.numbers import plain_number
 from lnkernel.errors import InputError
 from lnkernel.precision import is_traced
@@ -48,7 +48,7 @@ def as_traced_variances(noise: Noise, n: int) -> Array:
     """The same inside a user's transformation: of a tracer only the shape is checked."""
     if not is_traced(noise):
         return jnp.asarray(as_variance(noise, n))
-    given = jnp.asarray(noise, jnp.float64)
+    given = as_traced_array("noise", noise)
     if given.shape not in ((), (n,)):
         raise InputError(
             "noise",
@@ -56,7 +56,7 @@ def as_traced_variances(noise: Noise, n: int) -> Array:
             f"shape {given.shape}",
             "Check that X and noise were filtered alike",
         )
-    return given
+    return jnp.asarray(given, jnp.float64)
 
 
 def noise_in_words(noise: Variance | Array) -> str:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.check.arrays import as_array
-from lnkernel.check.numbers import as_key, as_shape, plain_number
+from lnkernel.check.numbers import as_key, as_shape, demand_static, plain_number, traced_number
 from lnkernel.check.plain import as_float
 from lnkernel.errors import InputError, LearningRateError, TransformationError
 from lnkernel.gp.dynamics import Curve, Stopped
@@ -338,7 +338,7 @@ class Posterior:
             came = f"a {type(t).__name__}"
             raise InputError("t", "a time, or a list of times", came, "Write list(...) around it")
         if isinstance(t, list | tuple) or np.ndim(t):
-            times = jnp.asarray(t) if is_traced(t) else np.asarray(as_array("t", t))
+            times = as_array("t", t) if is_traced(t) else np.asarray(as_array("t", t))
             if times.ndim != 1 or not times.size:
                 raise InputError(
                     "t", "a time, or a list of times", f"shape {times.shape}", "Write e.g. [1, 10]"
@@ -348,11 +348,13 @@ class Posterior:
         return self._at(t, self._seen_with(), repr(self))
 
     def _at(self, t: Any, fit: Predictor, said: str) -> Stopped:
+        expected = "a time from 0 to infinity"
         if is_traced(t):
-            return Stopped(fit, gradient_flow(t), f"{said} at a time that is traced")
-        time = plain_number("t", t, "a time from 0 to infinity")
+            chosen = gradient_flow(traced_number("t", t, expected))
+            return Stopped(fit, chosen, f"{said} at a time that is traced")
+        time = plain_number("t", t, expected)
         if not time >= 0:
-            raise InputError("t", "a time from 0 to infinity", repr(time), "Time runs forwards")
+            raise InputError("t", expected, repr(time), "Time runs forwards")
         flow = None if math.isinf(time) else gradient_flow(time)
         return Stopped(fit, flow, f"{said} at t = {time}")
 
@@ -369,6 +371,7 @@ class Posterior:
         >>> post.after(1000, learning_rate=0.3).mean([[2.0]]).round(3).tolist()
         [1.0]
         """
+        demand_static("steps", steps)
         if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 0:
             raise InputError("steps", "an integer, at least 0", repr(steps), "Count whole steps")
         if as_float(steps) is None:
@@ -377,7 +380,8 @@ class Posterior:
                 "steps", "at most 1e308 steps", came, "Infinitely many are at(math.inf)"
             )
         if is_traced(learning_rate):
-            return self._stop(gradient_descent(int(steps), learning_rate), f"after {steps} steps")
+            traced = traced_number("learning_rate", learning_rate, "a positive number")
+            return self._stop(gradient_descent(int(steps), traced), f"after {steps} steps")
         rate = plain_number("learning_rate", learning_rate, "a positive number")
         if not 0 < rate < math.inf:
             raise InputError(

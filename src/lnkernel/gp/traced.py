@@ -21,6 +21,7 @@ from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.check.arrays import (
     Data,
     as_targets,
+    as_traced_array,
     as_traced_images,
     as_traced_inputs,
     as_traced_points,
@@ -220,7 +221,8 @@ def traced_fit(arch: Node, which: str, X: Points, y: Targets, noise: Noise) -> T
     kernel = Kernel(arch, (which,))
     of_images = acts_on_positions(arch)
     x = as_traced_images("X", X, position_axes(arch)) if of_images else as_traced_points("X", X)
-    targets = jnp.asarray(y if is_traced(y) else as_targets(y, len(x)), dtype=jnp.float64)
+    given = as_traced_array("y", y, "outputs") if is_traced(y) else as_targets(y, len(x))
+    targets = jnp.asarray(given, dtype=jnp.float64)
     if targets.ndim not in (1, 2) or len(targets) != len(x):
         raise InputError(
             "y",

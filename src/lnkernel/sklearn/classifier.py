@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lnkernel.check.arrays import refuse_masked
+from lnkernel.check.arrays import refuse_containers, refuse_masked
 from lnkernel.errors import InputError
 from lnkernel.sklearn.calibration import Calibration
 from lnkernel.sklearn.estimator import NTKEstimator
@@ -62,7 +62,7 @@ class NTKClassifier(ClassifierMixin, NTKEstimator):  # type: ignore[misc]  # sci
         >>> lnk.sklearn.NTKClassifier().fit([[1.0], [2.0], [3.0]], ["a", "b", "c"]).posterior_
         Posterior(kernel='ntk', points=3, dimension=1, outputs=3, noise=0.0)
         """
-        refuse_masked("X", X)
+        refuse_containers("X", X)
         refuse_masked("y", y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -135,7 +135,7 @@ class NTKClassifier(ClassifierMixin, NTKEstimator):  # type: ignore[misc]  # sci
 
     def _outputs(self, X: MorePoints) -> Float64[np.ndarray, "m classes"]:
         check_is_fitted(self)
-        refuse_masked("X", X)
+        refuse_containers("X", X)
         points = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.posterior_.mean(points))
 

@@ -7,7 +7,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lnkernel.bounds import Bound, bound
-from lnkernel.check.arrays import refuse_masked
+from lnkernel.check.arrays import refuse_containers, refuse_masked
 from lnkernel.sklearn.estimator import NTKEstimator
 from lnkernel.types import MorePoints, Outputs, Points, Targets
 
@@ -56,7 +56,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NTKEstimator):  # type: ign
         >>> lnk.sklearn.NTKRegressor().fit([[1.0], [2.0], [2.0]], [0.0, 1.0, 3.0]).posterior_
         Posterior(kernel='ntk', points=2, dimension=1, outputs=1, noise=0.0)
         """
-        refuse_masked("X", X)
+        refuse_containers("X", X)
         refuse_masked("y", y)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         self._fit_posterior(X, y)
@@ -77,7 +77,7 @@ class NTKRegressor(MultiOutputMixin, RegressorMixin, NTKEstimator):  # type: ign
         [[1.0, -0.387], [0.0, 0.898]]
         """
         check_is_fitted(self)
-        refuse_masked("X", X)
+        refuse_containers("X", X)
         points = validate_data(self, X, dtype=np.float64, reset=False)
         mean = np.asarray(self.posterior_.mean(points))
         if not return_std:

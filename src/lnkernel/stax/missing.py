@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lnkernel.arch.registry import NONE_SUCH
-from lnkernel.errors import MissingLayerError
+from lnkernel.errors import missing_layer
 
 ELSEWHERE = "Use neural-tangents itself, in an environment of its own"
 GRAPHS = "it is about graphs, masks or products of arrays, which are not in this library"
@@ -105,15 +105,15 @@ ONLY_IN_STAX = {
 }
 
 
-def why_missing(name: str, module: str = "lnkernel.stax") -> AttributeError:
+def why_missing(name: str, module: str = "lnkernel.stax") -> AttributeError | ImportError:
     """The error for a name that this module, `lnkernel.stax` or `lnkernel`, does not have."""
     for (reason, remedy), names in (MISSING | OF_NT).items():
         if name in names:
-            return MissingLayerError(name, reason, remedy, module)
+            return missing_layer(name, reason, remedy, module)
     if name in NONE_SUCH:
-        return MissingLayerError(name, *NONE_SUCH[name], module)
+        return missing_layer(name, *NONE_SUCH[name], module)
     if name in ONLY_IN_STAX:
         reason = "it is a name of neural-tangents"
         remedy = f"Use lnkernel.{ONLY_IN_STAX[name]}, or lnkernel.stax.{name}"
-        return MissingLayerError(name, reason, remedy, module)
+        return missing_layer(name, reason, remedy, module)
     return AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ import scipy
 from jaxtyping import Float64
 
 from lnkernel.check.arrays import as_targets
-from lnkernel.check.numbers import as_number
+from lnkernel.check.numbers import as_number, demand_static
 from lnkernel.errors import InputError, LearningRateError
 from lnkernel.gp.filters import Filter, gradient_descent, gradient_flow
 from lnkernel.gp.spectrum import Eigen
@@ -154,6 +154,7 @@ class Ridge(FineTuned):
 
     def after(self, steps: int, learning_rate: Number) -> FineTuned:
         """The model after so many steps of gradient descent on the loss, below `max_learning_rate`."""
+        demand_static("steps", steps)
         if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 0:
             raise InputError("steps", "an integer, at least 0", repr(steps), "Count whole steps")
         rate = as_number(learning_rate)

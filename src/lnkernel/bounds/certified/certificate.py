@@ -34,6 +34,17 @@ from lnkernel.bounds.certified.enclosures import (
     sup_diagonal_enclosure,
     supremum_over_inputs,
 )
+from lnkernel.bounds.certified.fields import (
+    FieldError,
+    number,
+    numbers,
+    rows,
+    take,
+    text,
+    texts,
+    whole_number,
+    whole_numbers,
+)
 from lnkernel.bounds.certified.spectrum import (
     EnclosedGram,
     eigenvalue_floor,
@@ -104,22 +115,7 @@ class Certificate:
         A file whose content cannot be a certificate (numbers that are missing or not finite, data
         of different lengths) raises a `CertificateError`.
         """
-        try:
-            data = json.loads(Path(path).read_text())
-        except (ValueError, RecursionError) as problem:  # numbers of too many digits, too
-            raise CertificateError(
-                f"{path} is not a JSON file ({_in_words(problem)})",
-                "Name a file that Certificate.save wrote",
-            ) from None
-        try:
-            return _from_content(data)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            if isinstance(problem, CertificateError):
-                raise
-            raise CertificateError(
-                f"{path} is not a certificate of this version ({_in_words(problem)})",
-                "Name a file that Certificate.save wrote",
-            ) from None
+        return read(Path(path).read_bytes(), path)
 
     def verify(self, progress: bool | None = None) -> Verdict:
         """Prove every statement again, from the architecture and the data alone.
@@ -262,24 +258,41 @@ def _bounds(C: float, low: float, norm: float, n: int, largest: float) -> tuple[
         return min(up(arb(C).sqrt() * arb(norm)), sharp), sharp
 
 
+def read(content: bytes, name: str | Path) -> Certificate:
+    """The certificate in a file's content; `name` is what errors call the file."""
+    remedy = "Name a file that Certificate.save wrote"
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        raise CertificateError(
+            f"{name} is not a JSON file ({_in_words(problem)})", remedy
+        ) from None
+    try:
+        return _from_content(data)
+    except ValueError as problem:  # of a field, or of points
+        why = f"{name} is not a certificate of this version ({problem})"
+        raise CertificateError(why, remedy) from None
+
+
 def _from_content(data: Any) -> Certificate:
-    if data["lnkernel certificate"] != FORMAT:
-        raise ValueError(f"format {data['lnkernel certificate']!r}")
-    rows = {
-        name: np.array([[float.fromhex(t) for t in row] for row in data[name]]) for name in "Xy"
-    }
-    inputs = np.asarray(as_points("X", rows["X"]))
-    shape = [int(size) for size in data.get("shape of one input", ())]
+    if not isinstance(data, dict):
+        raise FieldError("it has no fields with names, {...}")
+    written = take(data, "lnkernel certificate", whole_number)
+    if written != FORMAT:
+        raise FieldError(f'its field "lnkernel certificate" is {written}, and should be {FORMAT}')
+    for name in ("statement", "method", "architecture in words"):
+        take(data, name, text)
+    lower, upper = take(data, "C", _both_ends)
     made = Certificate(
-        arch=rebuild(data["architecture"]),
-        X=inputs.reshape(len(inputs), *shape) if shape else inputs,
-        y=np.asarray(as_points("y", rows["y"])),
-        noise=as_variances([float.fromhex(t) for t in data["noise"]], len(data["noise"])),
-        C=Enclosure(*(float.fromhex(t) for t in data["C"])),
-        **{name: float.fromhex(data[name]) for name in _NUMBERS},
-        n=int(data["n"]),
-        made_with=dict(data["made with"]),
-        digest=str(data["digest"]),
+        arch=take(data, "architecture", lambda _, described: rebuild(described)),
+        X=_inputs(data),
+        y=np.asarray(as_points("y", take(data, "y", rows))),
+        noise=as_variances(noise := take(data, "noise", numbers), len(noise)),
+        C=Enclosure(lower, upper),
+        **{name: take(data, name, number) for name in _NUMBERS},
+        n=take(data, "n", whole_number),
+        made_with=take(data, "made with", texts),
+        digest=take(data, "digest", text),
     )
     _check_form(made)
     same = {key: value for key, value in data.items() if key != "digest"} == made._content()
@@ -287,32 +300,59 @@ def _from_content(data: Any) -> Certificate:
     return made if same else replace(made, digest="")
 
 
+def _both_ends(place: str, value: Any) -> list[float]:
+    ends = numbers(place, value)
+    if len(ends) != 2:
+        raise FieldError(f"its {place} has {len(ends)} numbers, and should have both ends, two")
+    return ends
+
+
+def _inputs(data: dict[str, Any]) -> np.ndarray:
+    """X, (n, d), or of images and sequences (n, positions, channels)."""
+    inputs = np.asarray(as_points("X", take(data, "X", rows)))
+    if "shape of one input" not in data:
+        return inputs
+    shape = take(data, "shape of one input", whole_numbers)
+    if math.prod(shape) != inputs.shape[1]:
+        raise FieldError(
+            f'inputs of shape {shape}, its field "shape of one input", have {math.prod(shape)} numbers, and the rows '
+            f'of its field "X" have {inputs.shape[1]}'
+        )
+    return inputs.reshape(len(inputs), *shape)
+
+
 def _check_form(made: Certificate) -> None:
     """What every certificate is, true or false: without it there is nothing to prove."""
     if mixes_positions(made.arch):
-        raise ValueError("the network pools, and such kernels have no certificates")
+        raise FieldError("the network pools, and such kernels have no certificates")
     axes = position_axes(made.arch) if acts_on_positions(made.arch) else 0
     if (made.X.ndim > 2) != acts_on_positions(made.arch) or axes not in (None, made.X.ndim - 2):
-        raise ValueError(f"inputs of shape {made.X.shape[1:]} are none of the network's")
+        raise FieldError(
+            f"inputs of shape {made.X.shape[1:]} are none of the network's; images and sequences have the field "
+            '"shape of one input"'
+        )
     if len(made.X) != len(made.y):
-        raise ValueError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
+        raise FieldError(f"X has {len(made.X)} points and y has {len(made.y)} targets")
     if len(made.X) != len(made.noise):
-        raise ValueError(f"X has {len(made.X)} points and noise has {len(made.noise)} variances")
+        raise FieldError(f"X has {len(made.X)} points and noise has {len(made.noise)} variances")
     claims = {name: getattr(made, name) for name in _NUMBERS}
-    claims["n"] = float(made.n)  # or an OverflowError
     claims |= {"C, lower": made.C.lower, "C, upper": made.C.upper}
     for name, value in claims.items():
         if not math.isfinite(value):
-            raise ValueError(f"{name} is {value}")
+            raise FieldError(f"{name} is {value}")
     if not 0 < made.rtol < 1:
-        raise ValueError(f"rtol is {made.rtol}, not between 0 and 1")
+        raise FieldError(f"rtol is {made.rtol}, not between 0 and 1")
 
 
 def _in_words(problem: Exception) -> str:
-    """What Python found wrong with a file."""
+    """Why Python's reader of JSON stopped."""
     if isinstance(problem, RecursionError):
         return "its brackets are nested too deeply"
-    return f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, json.JSONDecodeError):
+        return f"line {problem.lineno}, column {problem.colno}: {problem.msg}"
+    if isinstance(problem, UnicodeDecodeError):
+        return "it is no text in UTF-8"
+    return "a whole number in it has thousands of digits"
 
 
 def _bar(wanted: bool | None, n: int) -> Bar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from lnkernel.arch import Node
@@ -10,8 +11,10 @@ from lnkernel.arch.node import fields_of
 from lnkernel.arch.norms import AXES
 from lnkernel.arch.registry import LAYERS
 from lnkernel.arch.traits import traits
+from lnkernel.bounds.certified.fields import FieldError, items, mapping, number, text
 from lnkernel.errors import CertificateError, LnkernelError
 
+OF_LAYERS = ("tuple[Node, ...]", tuple[Node, ...])  # types of fields, as dataclasses keep them
 DEFAULT_AXES = AXES[0]  # of norms, which certificates never named
 
 
@@ -46,35 +49,62 @@ def _plain(value: Any) -> Any:
 def rebuild(data: Any) -> Node:
     """The architecture that `describe` has written down, checked as a network."""
     try:
-        return check_network(_read(data))
-    except (
-        *(LnkernelError, TypeError, ValueError, KeyError, AttributeError),
-        *(OverflowError, RecursionError),
-    ) as problem:
+        return check_network(_read("architecture", data))
+    except (LnkernelError, FieldError, RecursionError) as problem:
         if isinstance(problem, CertificateError):
             raise
-        why = "nested too deeply" if isinstance(problem, RecursionError) else problem
+        why = (
+            "nested too deeply" if isinstance(problem, RecursionError) else str(problem).rstrip(".")
+        )
         raise CertificateError(
             f"the architecture in the file cannot be rebuilt ({why})",
             "Make the certificate again with the version of lnkernel that is installed",
         ) from None
 
 
-def _read(data: Any) -> Node:
-    name = data["layer"]
+def _read(place: str, data: Any) -> Node:
+    """A layer with all that `describe` writes of it, and nothing else."""
+    _demand(place, ["layer"], mapping(f'field "{place}"', data))
+    name = text(f'field "{place}.layer"', data["layer"])
     if name not in LAYERS:
         raise CertificateError(
             f"the file names a layer {name!r} that lnkernel does not know",
             f"Layers are {', '.join(sorted(LAYERS))}; others by lnkernel.arch.registry.register",
         )
-    values = {key: _value(value) for key, value in data.items() if key != "layer"}
+    fields = {field.name: field for field in dataclasses.fields(LAYERS[name])}  # type: ignore[arg-type]
+    given = {key: value for key, value in data.items() if key != "layer"}
+    unknown = [key for key in given if key not in fields]
+    if unknown:
+        raise FieldError(f'its field "{place}" has "{unknown[0]}", which no {name} has')
+    values = {
+        key: (_layers if fields[key].type in OF_LAYERS else _value)(f"{place}.{key}", value)
+        for key, value in given.items()
+    }
+    needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+    _demand(place, needed, given)
     made: Node = LAYERS[name](**values)
+    _demand(place, [key for key, value in fields_of(made).items() if _counts(made, value)], given)
     return made
 
 
-def _value(value: Any) -> Any:
+def _demand(place: str, names: list[str], given: dict[str, Any]) -> None:
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise FieldError(f'it has no field "{place}.{missing[0]}"')
+
+
+def _layers(place: str, value: Any) -> tuple[Node, ...]:
+    parts = enumerate(items(f'field "{place}"', value))
+    return tuple(_read(f"{place}[{i}]", part) for i, part in parts)
+
+
+def _value(place: str, value: Any) -> Any:
+    """A hyperparameter; floats are text, and text is a word."""
     if isinstance(value, dict):
-        return str(value["word"])
+        _demand(place, ["word"], value)
+        return text(f'field "{place}.word"', value["word"])
     if isinstance(value, list):
-        return tuple(_read(part) if isinstance(part, dict) else _value(part) for part in value)
-    return float.fromhex(value) if isinstance(value, str) else value
+        return tuple(_value(f"{place}[{i}]", part) for i, part in enumerate(value))
+    if value is None or isinstance(value, bool | int):
+        return value
+    return number(f'field "{place}"', value)

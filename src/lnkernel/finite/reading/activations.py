@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lnkernel.arch import (
     Abs,
@@ -42,6 +43,7 @@ from lnkernel.finite.modules import (
 )
 from lnkernel.finite.reading.functions import register_function
 from lnkernel.finite.reading.registry import Found, Reading, read_module
+from lnkernel.finite.reading.tokens import clipped, maximum
 
 
 def _leaky_relu(negative_slope: float = 0.01) -> Node:
@@ -82,6 +84,10 @@ register_function(jnp.absolute, Abs())
 register_function(jax.lax.abs, Abs())
 register_function(abs, Abs())
 register_function(jnp.square, Homogeneous(2, 1.0, 1.0), name="jnp.square")
+for _maximum in (jnp.maximum, jax.lax.max, np.maximum):
+    register_function(_maximum, None, with_keywords=maximum)
+for _clip in (jnp.clip, np.clip):
+    register_function(_clip, None, with_keywords=clipped)
 register_function(jax.nn.identity, Identity(), name="nnx.identity")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from lnkernel.arch import Node
@@ -51,7 +51,8 @@ def register_function(
 def find_layer(function: Any) -> Node | None:
     """The layer that a function, or a `functools.partial` of one, is registered for."""
     if id(function) in _entries:
-        return _entries[id(function)].layer
+        entry = _entries[id(function)]
+        return entry.layer or _bind_keywords(entry, functools.partial(function))
     if isinstance(function, functools.partial) and id(function.func) in _entries:
         return _bind_keywords(_entries[id(function.func)], function)
     return None
@@ -63,13 +64,25 @@ def is_registered(function: Any) -> bool:
 
 
 def _bind_keywords(entry: Entry, function: functools.partial[Any]) -> Node | None:
-    if entry.with_keywords is None or function.args:
+    if entry.with_keywords is None:
         return None
     try:
-        bound = inspect.signature(entry.with_keywords).bind(**function.keywords)
-    except TypeError:  # a keyword that the layer does not have
+        settings = by_name(function.func, function.args) | function.keywords
+        bound = inspect.signature(entry.with_keywords).bind(**settings)
+    except (TypeError, ValueError):  # a keyword that the layer does not have, or no signature
         return None
-    return entry.with_keywords(**bound.arguments)
+    return entry.with_keywords(*bound.args, **bound.kwargs)
+
+
+def by_name(function: Any, given: Sequence[Any]) -> dict[str, Any]:
+    """Arguments by their names; those of a function of any number of them are x1, x2, ..., as NumPy says."""
+    if not given:
+        return {}
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [each.name for each in parameters]
+    if parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        names = [f"x{i}" for i in range(1, len(given) + 1)]
+    return dict(zip(names, given, strict=False))
 
 
 def list_functions() -> str:

@@ -9,7 +9,7 @@ from flax import nnx
 from lnkernel.arch import Node, Serial, serial
 from lnkernel.arch.compose import layers_of
 from lnkernel.arch.facts import position_axes
-from lnkernel.arch.flow import check_network
+from lnkernel.arch.flow import check_network, rows_of
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
     activations,
@@ -20,7 +20,8 @@ from lnkernel.finite.reading import (  # noqa: F401  # they register their reade
     tracing,
 )
 from lnkernel.finite.reading.registry import Reading, read
-from lnkernel.finite.reading.tokens import axes_told
+from lnkernel.finite.reading.tokens import NotUnderstoodError, Squeezed, axes_told, without_end
+from lnkernel.finite.reading.tracing import REMEDY
 
 Stds = float | Sequence[float] | None
 
@@ -32,7 +33,8 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `x.mean(axis=(1, 2))`, `nnx.LayerNorm`, `nnx.RMSNorm`, `nnx.GroupNorm` (its closed form needs
     `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
-    `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`,
+    `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`, `jnp.maximum(x, 0)`, `jnp.clip(x, low, high)`, `x.squeeze(-1)` of
+    one output at the end,
     `nnx.identity`, sequences within sequences, and everything that `network` builds.
     A layer that cannot be read is refused, with its place and the reason.
 
@@ -94,10 +96,20 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     token = axes_told.set(told)
     try:
         node, _ = read(module, Reading(None, stds))
+    except NotUnderstoodError as problem:  # of a function that stands in a sequence
+        raise ArchitectureError(type(module).__name__, "", problem.why, REMEDY) from None
     finally:
         axes_told.reset(token)
-    layers = layers_of(node)
-    _check_axes(check_network(Serial(layers)), told)
+    layers = without_end(layers_of(node))
+    arch = check_network(Serial(layers))
+    if any(isinstance(part, Squeezed) for _, part, _ in rows_of(arch)):
+        raise ArchitectureError(
+            "squeeze",
+            "",
+            "it removes an axis before the end of the network",
+            "Leave it out there; behind the last layer it may stand",
+        )
+    _check_axes(arch, told)
     return serial(*layers)
 
 

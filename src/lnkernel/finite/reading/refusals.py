@@ -22,7 +22,7 @@ class Refusal(NamedTuple):
 def explain_refusal(part: Any) -> Refusal:
     """The reason why `part`, which is no registered function or module, is not read."""
     return Refusal(
-        getattr(part, "__name__", repr(part)),
+        getattr(getattr(part, "func", part), "__name__", repr(part)),
         "this function is none of those that are known as layers, and its kernel is not known",
         f"Known are {list_functions()} as such, gelu, elu and leaky_relu also in a functools.partial; describe a "
         "network of any other function with lnkernel.Activate(function)",

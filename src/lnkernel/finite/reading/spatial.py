@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
 from lnkernel.arch import (
@@ -28,7 +29,7 @@ from lnkernel.finite.reading.functions import register_function
 from lnkernel.finite.reading.refusals import Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
 from lnkernel.finite.reading.spread import check_bias, check_weights
-from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over
+from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over, squeezed
 from lnkernel.finite.spatial import (
     LocalConv,
     Mean,
@@ -170,6 +171,8 @@ def _reshape(shape: Any) -> Node:
 register_function(nnx.avg_pool, None, with_keywords=_avg_pool, name="nnx.avg_pool with its window")
 register_function(nnx.max_pool, None)  # no layer: classes that call it get the reason below
 register_function(jnp.mean, None, with_keywords=mean_over)
+for _squeeze in (jnp.squeeze, np.squeeze):
+    register_function(_squeeze, None, with_keywords=squeezed)
 register_function(jnp.reshape, None, with_keywords=_reshape)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from flax import nnx
 
-from lnkernel.finite.reading.functions import is_registered
+from lnkernel.finite.reading.functions import by_name, is_registered
 from lnkernel.finite.reading.tokens import NotUnderstoodError, Token
 
 LIBRARIES = ("jax", "flax", "numpy", "optax", "builtins", "functools", "math", "scipy")
@@ -88,21 +88,17 @@ def _copy_when_called(function: FunctionType, record: Record) -> Any:
 def _record_calls_of(function: Any, name: str, record: Record) -> Any:
     @functools.wraps(function, updated=())
     def call(*given: Any, **named: Any) -> Any:
-        if not given or not isinstance(given[0], Token):
+        places = [each for each in (*given, *named.values()) if isinstance(each, Token)]
+        if not places:
             return function(*given, **named)
-        settings = _by_name(function, given[1:]) | named
+        if len(places) > 1:
+            raise NotUnderstoodError(f"it gives {name} the data in several places")
+        every = by_name(function, given) | named
+        settings = {key: value for key, value in every.items() if not isinstance(value, Token)}
         called = functools.partial(function, **settings) if settings else function
-        return record(called, name, given[0])
+        return record(called, name, places[0])
 
     return call
-
-
-def _by_name(function: Any, rest: tuple[Any, ...]) -> dict[str, Any]:
-    """The arguments behind the first, by their names."""
-    if not rest:
-        return {}
-    names = list(inspect.signature(function).parameters)[1:]
-    return dict(zip(names, rest, strict=False))
 
 
 def is_users(function: Any) -> bool:

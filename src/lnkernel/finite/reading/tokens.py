@@ -6,12 +6,18 @@ beginning can be added; what lies behind that beginning is a sum of branches.
 
 from __future__ import annotations
 
+import inspect
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lnkernel.arch import Flatten, GlobalAvgPool, Identity, Node, Parallel, Serial
+import numpy as np
+
+from lnkernel.arch import Clip, Flatten, GlobalAvgPool, Identity, Node, Parallel, Relu, Serial, flow
 from lnkernel.arch.compose import layers_of
+from lnkernel.arch.flow import Kind, Place
+from lnkernel.arch.node import node
+from lnkernel.check.numbers import as_number
 
 
 class NotUnderstoodError(Exception):
@@ -20,6 +26,9 @@ class NotUnderstoodError(Exception):
     def __init__(self, why: str):
         super().__init__(why)
         self.why = why
+
+
+UNKNOWN_FUNCTION = "it gives the data to a function that is none of the known activations"
 
 
 class Sizes:
@@ -50,6 +59,53 @@ def mean_over(axis: Any = None, keepdims: bool = False) -> Node:
         raise NotUnderstoodError("it takes a mean that is not over all positions, axis=(1, 2)")
     axes_told.get([]).append(len(axes))
     return GlobalAvgPool()
+
+
+def maximum(**constant: Any) -> Node:
+    """The layer of the larger of the data and 0, whichever of the two arguments is the constant."""
+    if [_plain(value) for value in constant.values()] != [0]:
+        raise NotUnderstoodError("it takes the larger of the data and of what is not the number 0")
+    return Relu()
+
+
+def clipped(min: Any = None, max: Any = None, a_min: Any = None, a_max: Any = None) -> Node:
+    """The layer of `clip`, with the words of JAX or with those of NumPy."""
+    low, high = _plain(min if a_min is None else a_min), _plain(max if a_max is None else a_max)
+    if low == 0 and (max, a_max) == (None, None):
+        return Relu()
+    if low is None or high is None:
+        raise NotUnderstoodError("it clips the data otherwise than between two numbers")
+    return Clip(low, high)
+
+
+def _plain(value: Any) -> float | None:
+    """A number of Python, NumPy or JAX; None for all else."""
+    return None if isinstance(value, Token) or np.ndim(value) else as_number(value)
+
+
+@node
+class Squeezed(Node):
+    """The end of a network of one output without the axis of that output; no architecture has it."""
+
+
+def squeezed(axis: Any = None) -> Node:
+    """The layer of `squeeze(-1)`."""
+    if axis not in (-1, (-1,)):
+        raise NotUnderstoodError("it removes other axes than the last, axis=-1")
+    return Squeezed()
+
+
+@flow.step.register
+def _(layer: Squeezed, place: Place, here: str) -> Place:
+    if place.width != 1:
+        many = "features" if place.width is None else f"{place.width} features"
+        raise NotUnderstoodError(f"it removes the axis of {many}, which are not known to be one")
+    return place
+
+
+def without_end(layers: tuple[Node, ...]) -> tuple[Node, ...]:
+    """All layers but a squeeze behind them."""
+    return layers[:-1] if layers and isinstance(layers[-1], Squeezed) else layers
 
 
 @dataclass(frozen=True, eq=False)  # one event in one call, and no other, however alike
@@ -103,15 +159,30 @@ class Token:
         """Over all positions: `x.mean(axis=(1, 2))`."""
         return self.behind(mean_over(axis, keepdims), self.width)
 
+    def squeeze(self, axis: Any = None) -> Token:
+        """Of one output, without its axis: `x.squeeze(-1)`."""
+        layer = squeezed(axis)
+        return self.behind(layer, flow.step(layer, Place(Kind.ANY, width=self.width), "").width)
+
+    def clip(self, min: Any = None, max: Any = None) -> Token:
+        """Between two numbers: `x.clip(-1, 1)`."""
+        return self.behind(clipped(min, max), self.width)
+
     def __bool__(self) -> NoReturn:
         raise NotUnderstoodError("what it does depends on the data")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # a protocol, which tokens do not follow
             raise AttributeError(name)
+        frame = inspect.currentframe()
+        asking = "" if frame is None or frame.f_back is None else frame.f_back.f_globals["__name__"]
+        if asking.partition(".")[0] in ("jax", "flax", "numpy"):
+            raise NotUnderstoodError(UNKNOWN_FUNCTION)
         raise NotUnderstoodError(f"it asks for .{name} of the data")
 
-    def __getitem__(self, place: object) -> NoReturn:
+    def __getitem__(self, place: object) -> Token:
+        if self.width == 1 and isinstance(place, tuple) and place == (..., 0):
+            return self.squeeze(-1)  # the same, of one output
         raise NotUnderstoodError("it takes a part of the data")
 
     def __iter__(self) -> NoReturn:
@@ -163,6 +234,6 @@ def in_sequence(steps: tuple[Step, ...]) -> Node:
     if len(steps) == 1:
         return steps[0].node
     layers: list[Node] = []
-    for step in steps:
-        layers.extend(layers_of(step.node))
+    for each in steps:
+        layers.extend(layers_of(each.node))
     return Serial(tuple(layers)) if layers else Identity()

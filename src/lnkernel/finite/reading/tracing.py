@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import traceback
@@ -20,7 +21,13 @@ from lnkernel.finite.reading.functions import find_layer
 from lnkernel.finite.reading.refusals import explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read, read_module
 from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
-from lnkernel.finite.reading.tokens import NotUnderstoodError, Step, Token, in_sequence
+from lnkernel.finite.reading.tokens import (
+    UNKNOWN_FUNCTION,
+    NotUnderstoodError,
+    Step,
+    Token,
+    in_sequence,
+)
 
 FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
 OURS = str(Path(__file__).parent)
@@ -70,8 +77,7 @@ def follow(module: Any, call: FunctionType, reading: Reading) -> Found:
     except ArchitectureError:
         raise
     except Exception as problem:  # whatever the user's line does with what is no array
-        why = f"it does something with the data that is no layer ({_in_short(problem)})"
-        raise _refusal(module, reading, problem, why) from None
+        raise _refusal(module, reading, problem, _in_short(problem)) from None
     node = in_sequence(end.trail)
     return Serial(layers_of(node)), end.width
 
@@ -89,7 +95,7 @@ def _refusal(module: Any, reading: Reading, problem: BaseException, why: str) ->
     frames = [
         frame
         for frame in traceback.extract_tb(problem.__traceback__)
-        if not frame.filename.startswith((*FOREIGN, OURS))
+        if not frame.filename.startswith((*FOREIGN, OURS, functools.__file__))
     ]
     if frames:
         last = frames[-1]
@@ -101,5 +107,8 @@ def _refusal(module: Any, reading: Reading, problem: BaseException, why: str) ->
 
 
 def _in_short(problem: Exception) -> str:
+    if Token.__name__ in str(problem):  # which are nothing to others' functions
+        return UNKNOWN_FUNCTION
     lines = str(problem).splitlines() or [""]
-    return f"{type(problem).__name__}: {lines[0][:120]}"
+    said = f"{type(problem).__name__}: {lines[0][:120]}"
+    return f"it does something with the data that is no layer ({said})"
