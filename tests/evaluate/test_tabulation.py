@@ -67,8 +67,8 @@ def test_a_wrong_table_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slopes in place of their means below m, in a network that no other test has: 20 digits disagree."""
     monkeypatch.setattr(
         tabulation,
-        "_means_below",
-        lambda slopes, root: np.pad(slopes, ((0, 0), (0, 1)), mode="edge"),
+        "means_below",
+        lambda slopes, root, end: np.pad(slopes, ((0, 0), (0, 1)), mode="edge"),
     )
     table_of.cache_clear()
     arch = lnk.serial(

@@ -64,13 +64,14 @@ class Integrated(Elementwise):
 def _(layer: Integrated) -> Traits:
     """A table, or a finer grading, is there to be used; and a table serves all angles alike."""
     known, tabulated = traits(layer.layer), bool(layer.table)
-    quick = known.quick_way and not tabulated and layer.grading.fineness == 1
+    pairs = layer.grading.tables and layer.grading.fineness == 1
+    quick = (known.quick_way or pairs) and not tabulated and layer.grading.fineness == 1
     return replace(
         known,
         needs_compiler=not tabulated,
         quick_way=quick,
         marks_small_angles=quick,
-        has_pair_tables=layer.grading.tables and layer.grading.fineness == 1,
+        has_pair_tables=pairs,
     )
 
 

@@ -21,6 +21,15 @@ def series_through(values: np.ndarray) -> np.ndarray:
     return coefficients
 
 
+def rounded_series(values: np.ndarray) -> np.ndarray:
+    """The same of very many values, of which long numbers would take long: errors are roundings of the largest."""
+    count = values.shape[-1]
+    waves = np.asarray(_waves(count), np.float64)
+    coefficients = (values.reshape(-1, count) @ waves).reshape(values.shape)
+    coefficients[..., 0] /= 2
+    return coefficients
+
+
 @lru_cache(maxsize=32)
 def _waves(count: int) -> np.ndarray:
     """Takes the values to the coefficients; from angles below a full turn."""

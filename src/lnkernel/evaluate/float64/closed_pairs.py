@@ -37,23 +37,14 @@ class Expectations(NamedTuple):
     sure: Any  # whether nothing cancels
 
 
-# of both lengths, w and z: E phi'(u) phi'(v), and what gives E u phi'(u) v phi'(v)
-Slopes = Callable[
-    [np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    tuple[np.ndarray, Callable[[], np.ndarray]],
-]
-
-
 class ClosedPair(NamedTuple):
     """The closed form of an activation: what it takes of one input at these lengths; what it gives for pairs with these
     w and z, none longer than some length; and E phi'(u) phi'(v) and E u phi'(u) v phi'(v) of pairs of one length, at
-    all angles. These again of two lengths, where they are analytic in both and in the angle, and the function is
-    monotone and 0 at 0: a kink elsewhere is met at two places by two lengths, and small angles tell both apart."""
+    all angles."""
 
     of_input: Callable[[Any], tuple[Any, ...]]
     of_pair: Callable[[Own, Own, Any, Any, float], Expectations]
     at_one_length: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-    slopes: Slopes | None = None
 
 
 @singledispatch

@@ -94,7 +94,8 @@ def expand(arch: Node, *inputs: Array, finer: bool = False, few: bool = False) -
     # as plain numbers, by which the choices are remembered
     plain = [jax.tree.map(float, part) for part in parts]
     lengths = _lengths(arch, np.concatenate([representatives(np.asarray(x)) for x in inputs]))
-    made = [_prepare(*each) for each in zip(parts, plain, lengths, strict=True)]
+    most = _longest_by_kind(plain, lengths) if few else {}
+    made = [_prepare(*each, most) for each in zip(parts, plain, lengths, strict=True)]
     if few:
         made = _with_shared_tables(plain, made)
     rest = iter(map(_finer, made) if finer else made)
@@ -104,38 +105,38 @@ def expand(arch: Node, *inputs: Array, finer: bool = False, few: bool = False) -
     return expanded
 
 
-def _with_shared_tables(plain: list[Any], made: list[Node]) -> list[Node]:
-    """With tables for the longest vectors before any of the activations that are equal."""
+def _longest_by_kind(plain: list[Any], lengths: list[Reach]) -> dict[Any, float]:
+    """The largest length before any of the activations that are equal."""
     longest: dict[Any, float] = {}
-    for kind, layer in zip(plain, made, strict=True):
-        reach = _reach_of_tables(layer)
-        if reach is not None:
-            longest[kind] = max(longest.get(kind, 0.0), reach)
+    for kind, reach in zip(plain, lengths, strict=True):
+        longest[kind] = max(longest.get(kind, 0.0), reach.length)
+    return longest
+
+
+def _with_shared_tables(plain: list[Any], made: list[Node]) -> list[Node]:
+    """Series with tables for the longest vectors before any of the activations that are equal."""
+    longest: dict[Any, float] = {}
+    reaches = [_reach_of_table(layer) for layer in made]
+    for kind, reach in zip(plain, reaches, strict=True):
+        longest[kind] = max(longest.get(kind, 0.0), reach)
     return [
-        layer if kind not in longest else _up_to(layer, longest[kind])
-        for kind, layer in zip(plain, made, strict=True)
+        dataclasses.replace(layer, longest=_halved(longest[kind], reach))
+        if reach and isinstance(layer, Expanded)
+        else layer
+        for kind, reach, layer in zip(plain, reaches, made, strict=True)
     ]
 
 
-def _reach_of_tables(layer: Node) -> float | None:
-    """How long the vectors are that they are for; None if there are none, or of very many polynomials."""
-    if isinstance(layer, Expanded):
-        return layer.longest if layer.terms <= MOST_SHARED else None
-    if isinstance(layer, Integrated):
-        return layer.grading.longest if layer.grading.tables else None
-    return None
+def _reach_of_table(layer: Node) -> float:
+    """Up to which length its table goes; 0 if there is none, or one of very many polynomials."""
+    if isinstance(layer, Expanded) and layer.terms <= MOST_SHARED:
+        return layer.longest or 0.0
+    return 0.0
 
 
-def _up_to(layer: Node, longest: float) -> Node:
-    """The layer with a table that goes up to `longest`; or to a half of it, a quarter, ... where fewer polynomials
-    serve shorter vectors."""
-    reach = _reach_of_tables(layer)
-    if isinstance(layer, Integrated) and reach is not None:
-        return dataclasses.replace(layer, grading=layer.grading._replace(longest=longest))
-    if not isinstance(layer, Expanded) or layer.longest is None or layer.longest > longest:
-        return layer
-    halvings = math.floor(math.log2(longest / layer.longest))
-    return dataclasses.replace(layer, longest=float(longest * 0.5**halvings))
+def _halved(longest: float, least: float) -> float:
+    """`longest`, or a half of it, a quarter, ..., as long as it is not below the least that is needed."""
+    return float(longest * 0.5 ** math.floor(math.log2(longest / least)))
 
 
 class Reach(NamedTuple):
@@ -147,8 +148,8 @@ class Reach(NamedTuple):
     of_any: bool
 
 
-def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
-    """The activation, ready for vectors of up to this length."""
+def _prepare(part: Any, plain: Elementwise, reach: Reach, longest: dict[Any, float]) -> Node:
+    """The activation, ready for vectors of up to this length; some equal layers are ready for longer ones."""
     has_form, length = form_of(plain, Float64()) is not None, reach.length
     if has_form and not reach.of_all:  # a table is for one length
         return part
@@ -158,7 +159,7 @@ def _prepare(part: Any, plain: Elementwise, reach: Reach) -> Node:
     if has_form:
         return part
     try:
-        return prepare_integrals(part, plain, length, reach.of_any)
+        return prepare_integrals(part, plain, length, reach.of_any, longest.get(plain, length))
     except ActivationRangeError as problem:
         most = max(problem.most, longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None

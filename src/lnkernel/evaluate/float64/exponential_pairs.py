@@ -28,7 +28,6 @@ import numpy as np
 from jax import lax
 
 from lnkernel.arch.piecewise import Elu, Selu
-from lnkernel.check.plain import known
 from lnkernel.evaluate.float64 import namespace
 from lnkernel.evaluate.float64.closed_pairs import (
     ClosedPair,
@@ -111,15 +110,8 @@ def _(layer: Selu) -> ClosedPair:
 
 
 def _form(alpha: Any, scale: float) -> ClosedPair:
-    slopes = partial(_slopes, alpha, scale)
-
-    def at_one_length(length: float, w: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found, euler = slopes(np.asarray(length), np.asarray(length), w, z)
-        return found, euler()
-
-    monotone = known(alpha) and alpha >= 0
     return ClosedPair(
-        _of_input, partial(_of_pair, alpha, scale), at_one_length, slopes if monotone else None
+        _of_input, partial(_of_pair, alpha, scale), partial(_at_one_length, alpha, scale)
     )
 
 
@@ -175,14 +167,15 @@ def _of_pair(
     )
 
 
-def _slopes(
-    alpha: Any, scale: float, r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray
-) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-    pair = _Wedges.of(r1, r2, w, z)
-    both, of_one = _sum_over_nodes(pair, LONGEST, _slope_terms, w, alpha)
+def _at_one_length(
+    alpha: Any, scale: float, length: float, w: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if length > LONGEST:
+        return np.full(w.shape, np.nan), np.full(w.shape, np.nan)
+    pair, factor = _Wedges.of(length, length, w, z), scale * scale / (2 * math.pi)
+    both, of_one = _sum_over_nodes(pair, length, _slope_terms, w, alpha)
     sums = pair.alike + alpha * (alpha * pair.alike * both + pair.unlike * of_one)
-    factor = np.where(np.maximum(r1, r2) <= LONGEST, scale * scale / (2 * math.pi), np.nan)
-    return factor * sums, lambda: factor * _euler_sums(alpha, pair, LONGEST, w, z)
+    return factor * sums, factor * _euler_sums(alpha, pair, length, w, z)
 
 
 def _euler_sums(alpha: Any, pair: _Wedges, longest: float, w: Any, z: Any) -> Any:

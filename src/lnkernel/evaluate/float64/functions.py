@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, singledispatch
+from functools import lru_cache, partial, singledispatch
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +34,7 @@ from lnkernel.errors import ArchitectureError
 from lnkernel.evaluate.float64 import namespace
 
 FEW = 1 << 16  # numbers
+PIECE = 1 << 12
 
 
 class Function(NamedTuple):
@@ -58,9 +59,7 @@ class Function(NamedTuple):
         """phi - phi(0) and phi'."""
         if self.derivative is not None:
             return self.rest(u), self.derivative(u)
-        u_jax = jnp.asarray(u)
-        value, slope = jax.jvp(self.rest, (u_jax,), (jnp.ones_like(u_jax),))
-        return _like(u, value), _like(u, slope)
+        return jax.jvp(self.rest, (u,), (jnp.ones_like(u),))
 
     @property
     def vanishes(self) -> bool:
@@ -306,18 +305,28 @@ def _between(u: Array, low: Any, high: Any, start: Any) -> Array:
 def _(layer: Activate) -> Function:
     with jax.ensure_compile_time_eval():
         start = float(layer.fn(jnp.zeros(())))
-    given = layer.derivative
     return Function(
         start,
-        lambda u: _like(u, apply_to_each(layer.fn, jnp.asarray(u)) - start),
+        lambda u: _of_user(layer.fn, u) - start,
         layer.kinks,
-        derivative=None
-        if given is None
-        else lambda u: _like(u, apply_to_each(given, jnp.asarray(u))),
+        derivative=partial(_of_user, layer.derivative or _slope_of(layer.fn)),
     )
 
 
-def _like(u: Array, value: Array) -> Array:
-    """The value of a function of the user's, as an array of the argument's kind."""
-    made: Array = namespace.of(u).asarray(value)
-    return made
+@lru_cache(maxsize=64)
+def _slope_of(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative, as JAX finds it."""
+    return lambda u: jax.jvp(fn, (u,), (jnp.ones_like(u),))[1]
+
+
+def _of_user(fn: Callable[[Any], Any], u: Array) -> Array:
+    """A function of the user's. NumPy's numbers go through one program, some at a time: each shape would be another."""
+    if namespace.of(u) is not np:
+        return apply_to_each(fn, u)
+    flat = np.ravel(u)
+    made: Any = np.empty(flat.shape)
+    for start in range(0, flat.size, PIECE):
+        some = flat[start : start + PIECE]
+        filled: Any = np.resize(some, PIECE)
+        made[start : start + PIECE] = apply_to_each(fn, filled)[: some.size]
+    return made.reshape(np.shape(u))

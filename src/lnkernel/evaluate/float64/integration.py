@@ -20,26 +20,36 @@ from lnkernel.evaluate.float64.tabulation import table_of
 MARGIN = 1.1  # the lengths are known roughly
 
 
-def prepare_integrals(part: Any, plain: Elementwise, length: float, of_any: bool) -> Node:
+def prepare_integrals(
+    part: Any, plain: Elementwise, length: float, of_any: bool, most: float
+) -> Node:
     """`part`, with what it takes for vectors of up to this length, or of it alone if it is the length `of_any` inputs;
-    `plain` is the same with plain numbers."""
+    `plain` is the same with plain numbers. Before equal layers there are vectors of up to the length `most`, and tables
+    are shared."""
     phi = function_of(plain)
     reach = _reach_of_bends(plain)
     longest = LONGEST if reach is None else FARTHEST
     if not length <= longest:
         raise ActivationRangeError(type(plain).__name__, length, longest)
-    steps = math.ceil(
-        2 * math.log2(max(1.0, MARGIN * length))
-    )  # few, so that few programs are compiled
-    longest = 2.0 ** (steps / 2)
-    grading = grading_for(phi, MARGIN * length, reach)
-    grading = grading._replace(longest=longest, tables=pair_tables.suits(plain, longest))
+    grading = grading_for(phi, MARGIN * length, reach)._replace(longest=_rounded(length))
     if closed_pair(plain) is None:  # our own functions with kinks are resolved
         demand_resolved(plain, grading.levels, length)
     # behind a normalisation; double integrals, which take seconds, are made for unit length alone
     tabulated = of_any and (length == 1 or closed_pair(plain) is not None)
     table = table_of(plain, length) if tabulated else ()
+    if not table:
+        tried = (_rounded(each) for each in (most, length))
+        suited = next((each for each in tried if pair_tables.suits(plain, each)), None)
+        if suited is not None:
+            grading = grading._replace(longest=suited, tables=True)
     return Integrated(part, table, grading)
+
+
+def _rounded(length: float) -> float:
+    """The length that tables and closed forms reach, of few, so that few programs are compiled."""
+    if not math.isfinite(length):
+        return math.inf
+    return float(2.0 ** (math.ceil(2 * math.log2(max(1.0, MARGIN * length))) / 2))
 
 
 def _reach_of_bends(plain: Elementwise) -> float | None:

@@ -20,14 +20,8 @@ from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
 from lnkernel.evaluate.float64.arithmetic import Float64
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.length_curves import (
-    Curves,
-    curves_through,
-    lengths_at,
-    lengths_of_nodes,
-    shares,
-)
-from lnkernel.evaluate.float64.moments import Moments, moments_at, moments_rule
+from lnkernel.evaluate.float64.length_curves import Curves, curves_through, lengths_of_nodes
+from lnkernel.evaluate.float64.moments import Moments, Rule, moments_at, moments_rule
 
 SHORTEST = 1e-150  # stands for the length 0, where ratios are limits
 SHORT = (
@@ -43,20 +37,20 @@ def knows_diagonal(arch: Node) -> bool:
 
 
 @lru_cache(maxsize=64)
-def moments_over_length(layer: Elementwise, longest: float) -> Curves:
-    """E phi, the variance, E phi'² and E (u phi')² as functions of the length's share, without their powers of it."""
-    r = lengths_at(longest, lengths_of_nodes(1.0))
+def _curves(layer: Elementwise, longest: float) -> Curves:
+    """E phi, the variance, E phi'² and E (u phi')² as functions of the length, without their powers of it."""
+    r = lengths_of_nodes(longest)
     found = moments_at(layer, r)
     mean = found.mean / r if function_of(layer).vanishes else found.mean
     square = np.square(r)
     values = mean, found.variance / square, found.slopes, found.euler / square
-    return curves_through(float(shares(np.asarray(longest))), np.column_stack(values))
+    return curves_through(longest, np.column_stack(values))
 
 
 def _moments_of_many(layer: Elementwise, longest: float, length: np.ndarray) -> Moments:
     """By interpolation up to the longest one, and as always beyond."""
     plain: Elementwise = jax.tree.map(float, layer)
-    mean, variance, slopes, euler = moments_over_length(plain, longest).at(shares(length))
+    mean, variance, slopes, euler = _curves(plain, longest).at(length)
     mean = mean * length if function_of(plain).vanishes else mean
     square = np.square(length)
     variance, euler = variance * square, euler * square
@@ -69,11 +63,15 @@ def _moments_of_many(layer: Elementwise, longest: float, length: np.ndarray) -> 
 
 
 def dual_of_equals(
-    num: Float64, layer: Elementwise, cov: Covariance, longest: float | None = None
+    num: Float64,
+    layer: Elementwise,
+    cov: Covariance,
+    longest: float | None = None,
+    rule: Rule | None = None,
 ) -> Dual | None:
     """The dual where both inputs are one and the same, mostly up to the `longest`; None where the moments are
-    not known."""
-    rule = moments_rule(layer)
+    not known, nor is a `rule` given for them."""
+    rule = rule or moments_rule(layer)
     if rule is None:
         return None
     r = num.sqrt(cov.first.q)

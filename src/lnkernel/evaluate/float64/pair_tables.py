@@ -1,14 +1,14 @@
-r"""Pairs of different lengths behind an activation that bends at 0 alone, as ELU does, from tables of its slopes.
+r"""Pairs of different lengths behind an activation that bends at 0 alone, or nowhere, from tables of its slopes.
 
-With $m = \min(w, z)$ the slopes $S = E\,\phi'(u)\phi'(v)$ are analytic functions of $\sqrt m$, and as $\phi(ru)/r$ is
-entire in r on either side of 0, of both lengths. So they are Chebyshev series in three variables, one for the acute
-angles and one for the others, and so are $G = \frac1m\int_0^m S\,dm$. With unit images $a$, $b$ less their means the
-small angle is, of inputs at acute angles,
+With $m = \min(w, z)$ the slopes $S = E\,\phi'(u)\phi'(v)$ are smooth functions of $\sqrt m$ and of both lengths:
+Chebyshev series in three variables, one for the acute angles and one for the others, and so are
+$G = \frac1m\int_0^m S\,dm$. With unit images $a$, $b$ less their means, of sizes $s_1$ and $s_2$, the small angle of
+inputs at acute angles is
 
-    w_c = 1/4 |a - b|^2 at the angle 0  +  r1 r2/(|phi1| |phi2|) w G,
+    w_c = 1/4 |a - b|^2 at the angle 0  +  r1 r2/(s1 s2) w G,
 
-where the first part is a matter of two lengths; of the others $z_c$ is, with $v$ turned round. Nothing cancels as long
-as $\phi$ is monotone, which makes the other angle at least $\frac12$.
+where the first part is a matter of two lengths; at the others $z_c$ is, with $v$ turned round. Nothing cancels as long
+as the other angle is not small, as it is for opposite inputs of an even function: such pairs have to be integrated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
@@ -24,13 +25,20 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual
 from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.angle_table import END
-from lnkernel.evaluate.float64.chebyshev_points import points, series_through
-from lnkernel.evaluate.float64.closed_pairs import closed_pair
-from lnkernel.evaluate.float64.functions import density, function_of
+from lnkernel.evaluate.float64.chebyshev_points import points, rounded_series, series_through
+from lnkernel.evaluate.float64.functions import function_of
 from lnkernel.evaluate.float64.gathered import Gathered
-from lnkernel.evaluate.float64.length_curves import lengths_at, lengths_of_nodes, shares
-from lnkernel.evaluate.float64.moments import PANELS, POINTS, WIDEST
-from lnkernel.evaluate.float64.on_diagonal import moments_over_length
+from lnkernel.evaluate.float64.length_curves import Curves, curves_through, lengths_of_nodes
+from lnkernel.evaluate.float64.moments import Moments
+from lnkernel.evaluate.float64.polar import (
+    Kind,
+    Range,
+    expectations,
+    half_line,
+    range_of,
+    sides_of,
+)
+from lnkernel.evaluate.float64.polar import suits as bends_at_0_alone
 from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.evaluate.float64.sides_of_pairs import (
     Between,
@@ -41,80 +49,107 @@ from lnkernel.evaluate.float64.sides_of_pairs import (
     ends_through,
 )
 
-# Up to which length so many lengths, and so many angles, leave errors of a few 1e-16 (ELU and SELU)
-COUNTS = {
-    1.5: (14, 26),
-    3.0: (17, 29),
-    6.0: (20, 33),
-    12.0: (22, 38),
-    24.0: (24, 42),
-    64.0: (36, 49),
-    128.0: (48, 55),
-}
-LONGEST = max(COUNTS)
-FINER = 6  # halvings of the first panel, for the longest inputs
-BEND = 2.0  # the angle, times the longest length, at which their range becomes logarithmic
+COUNTS = (
+    (18, 32),
+    (26, 40),
+    (38, 50),
+    (56, 64),
+)  # lengths and angles; a function that needs more has no table
+ENOUGH = 1e-15  # of the last coefficients beside the largest number
+LONGEST = 128.0
+LEAST = (
+    2.0**-8
+)  # of the spread over the length, beside the largest: of a smaller one digits are lost
+NEGLIGIBLE = 2.0**-56  # of a coefficient, beside the largest
+MORE = 4  # lengths, for J
+NODES = 96  # lengths, for numbers of single inputs
+SMALLEST = 2.0**-10  # the least angle that is taken as the rest of the other one
+
+
+# Of a function of the pair at angles of one kind the coefficients for each polynomial in the angle, (second length,
+# functions, first length), as far as they matter
+Half = tuple[np.ndarray, ...]
 
 
 class Halves(NamedTuple):
-    """Chebyshev coefficients of a function of the pair, for acute angles and for obtuse ones: (functions, angles,
-    lengths, lengths)."""
+    """A table of functions of the pair, for acute angles and for obtuse ones."""
 
-    longest: float
-    acute: np.ndarray
-    obtuse: np.ndarray
+    within: Range
+    fall: float  # the power of `Range.far` of each length with which they were multiplied
+    acute: Half
+    obtuse: Half
 
     def at(
         self, lengths: tuple[np.ndarray, np.ndarray], at: Places, m: np.ndarray, acute: np.ndarray
     ) -> np.ndarray:
         """Its functions at all pairs, (functions, pairs)."""
-        made, scale = np.empty((len(self.acute), len(m))), BEND / self.longest
+        scale = _bend(self.within)
         x = 2 * (np.arcsinh(np.sqrt(m) / scale) / np.arcsinh(END / scale)) - 1
         one, two = map(self._polynomials, lengths)
-        for coefficients, which in ((self.acute, acute), (self.obtuse, ~acute)):
+        made = np.empty((self.acute[0].shape[1], len(m)))
+        for half, which in ((self.acute, acute), (self.obtuse, ~acute)):
             if which.all():
-                return _clenshaw(coefficients, one, two, at, x)
+                return _clenshaw(half, one, two, at, x)
             if which.any():
-                made[:, which] = _clenshaw(coefficients, one, two, at.some(which), x[which])
+                made[:, which] = _clenshaw(half, one, two, at.some(which), x[which])
         return made
 
     def _polynomials(self, r: np.ndarray) -> np.ndarray:
         """Those of the lengths, (degrees, inputs)."""
-        inside = 2 * (shares(r) / shares(np.asarray(self.longest))) - 1
-        return np.ascontiguousarray(chebvander(inside, self.acute.shape[-1] - 1).T)
+        count = max(len(part) for half in (self.acute, self.obtuse) for part in half)
+        polynomials = self.within.polynomials(r, count).T
+        return np.ascontiguousarray(polynomials / self.within.far(r) ** self.fall)
 
 
-def suits(layer: Elementwise, length: float) -> bool:
+def _bend(within: Range) -> float:
+    """The root of an angle at which the scale of angles becomes logarithmic: long inputs feel smaller ones."""
+    return 0.5 * min(within.half, 4.0) / within.longest
+
+
+def suits(layer: Elementwise, longest: float) -> bool:
     """Whether there are tables for vectors of up to this length, of a layer with plain numbers."""
-    form = closed_pair(layer)
-    return form is not None and form.slopes is not None and length <= LONGEST
+    if longest > LONGEST or not bends_at_0_alone(function_of(layer)):
+        return False
+    with jax.enable_x64(True), np.errstate(all="ignore"):
+        return slope_table(layer, longest) is not None
 
 
-def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual:
-    """The dual of pairs listed side by side, none longer than `longest`, of a layer with plain numbers."""
+def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual | None:
+    """The dual of pairs listed side by side, none longer than `longest`, of a layer that `suits`; None where some are
+    opposite inputs of an even function."""
+    layer = _plain(layer)
+    table, at_end = slope_table(layer, longest), end_table(layer, longest)
+    of_one = size_table(layer, longest)
+    assert table is not None
     lengths, at = _inputs_of(cov)
-    (one, *sizes1), (two, *sizes2) = (_image(layer, longest, r) for r in lengths)
-    spreads, sizes = (np.multiply(*at.of(both)) for both in zip(sizes1, sizes2, strict=True))
+    one, two = (of_one.at(layer, r) for r in lengths)
+    spreads = np.multiply(*at.of((one.spread, two.spread)))
     acute = cov.w <= cov.z
     m: Any = np.where(acute, cov.w, cov.z)
-    slopes, gaps = slope_table(layer, longest).at(lengths, at, m, acute)
-    ends = (end_table(layer, longest).at(shares(r)) for r in lengths)
+    slopes, gaps = table.at(lengths, at, m, acute)
+    ends = (at_end.at(table.within.places(r)) for r in lengths)
     (even, even_turned), (odd, _) = (at.apart(*sides) for sides in zip(*ends, strict=True))
     small = 0.25 * (np.where(acute, even, even_turned) + odd) + m * gaps / spreads
     other = 1 - small
+    if other.min(initial=1.0) < SMALLEST:
+        return None
+    images = _image(one, lengths[0]), _image(two, lengths[1])
+    relative = np.multiply(*at.of((lengths[0] / images[0].size, lengths[1] / images[1].size)))
 
     def euler() -> np.ndarray:
-        (found,) = euler_table(layer, longest).at(lengths, at, m, acute)
-        made: np.ndarray = found / sizes
+        more = euler_table(layer, longest)
+        assert more is not None
+        (found,) = more.at(lengths, at, m, acute)
+        made: np.ndarray = relative * found
         return made
 
     pairs = Between(
         np.where(acute, small, other),
         np.where(acute, other, small),
-        slopes / sizes,
+        relative * slopes,
         euler,
     )
-    return dual_of(cov, at, lengths, (one, two), pairs, function_of(layer).vanishes)
+    return dual_of(cov, at, lengths, images, pairs, function_of(layer).vanishes)
 
 
 def _inputs_of(cov: Covariance) -> tuple[tuple[np.ndarray, np.ndarray], Places]:
@@ -130,109 +165,202 @@ def _inputs_of(cov: Covariance) -> tuple[tuple[np.ndarray, np.ndarray], Places]:
     return (one, two), Places(rows, columns, (len(one), len(two)))
 
 
-def _image(
-    layer: Elementwise, longest: float, r: np.ndarray
-) -> tuple[Image, np.ndarray, np.ndarray]:
-    """What the activation makes of inputs; and its spread and size over the length."""
-    mean, variance, *_ = moments_over_length(layer, longest).at(shares(r))
-    spread, size = np.sqrt(variance), np.sqrt(variance + np.square(mean))
-    return Image(size * r, mean / size, spread / size), spread, size
+# ---------------------------------------------------------------- single inputs
 
 
-# ---------------------------------------------------------------- tables
+class Sizes(NamedTuple):
+    """What an activation makes of inputs."""
+
+    mean: np.ndarray  # E phi
+    spread: np.ndarray  # over the length
+    slopes: np.ndarray  # E phi'²
+    growth: np.ndarray  # E (u phi')², over the square of the length
+
+
+class SizeTable(NamedTuple):
+    """These as functions of the length, where they are simple enough."""
+
+    within: Range
+    curves: Curves
+
+    def at(self, layer: Elementwise, r: np.ndarray) -> Sizes:
+        """Of vectors of these lengths."""
+        if self.curves.left > ENOUGH:
+            return _sizes(layer, r)
+        mean, spread, slopes, growth = self.curves.at(self.within.places(r))
+        far = self.within.far(r)  # beside which all are of one size, however long the inputs
+        start = function_of(layer).at_zero
+        return Sizes(start + mean / far * r, spread / far, slopes / far, growth / (far * far))
+
+
+@lru_cache(maxsize=64)
+def size_table(layer: Elementwise, longest: float) -> SizeTable:
+    """From values at some lengths."""
+    within = range_of(layer, longest)
+    r = within.lengths(lengths_of_nodes(1.0, count=NODES))
+    mean, spread, slopes, growth = _sizes(layer, r)
+    far = within.far(r)
+    values = (
+        (mean - function_of(layer).at_zero) * far / r,
+        spread * far,
+        slopes * far,
+        growth * far * far,
+    )
+    return SizeTable(within, curves_through(1.0, np.column_stack(values)))
+
+
+def _sizes(layer: Elementwise, r: np.ndarray) -> Sizes:
+    """By quadrature."""
+    phi, (x, weights) = function_of(layer), half_line()
+    sides = sides_of(phi, r)
+    mean = (sides.right + sides.left) @ weights
+    apart = ((side - mean[..., None]) ** 2 for side in (sides.right, sides.left))
+    square = np.square(sides.right_slope) + np.square(sides.left_slope)
+    return Sizes(
+        phi.at_zero + mean,
+        np.sqrt(sum(apart) @ weights) / r,
+        square @ weights,
+        square @ (weights * x * x),
+    )
+
+
+def moments_by_table(layer: Elementwise, longest: float, length: np.ndarray) -> Moments:
+    """The moments at lengths up to the longest."""
+    layer = _plain(layer)
+    sizes = size_table(layer, longest).at(layer, length)
+    variance = np.square(sizes.spread * length)
+    return Moments(
+        sizes.mean,
+        np.square(sizes.mean) + variance,
+        variance,
+        sizes.slopes,
+        sizes.growth * np.square(length),
+    )
+
+
+def _plain(layer: Elementwise) -> Elementwise:
+    """With plain numbers, by which tables are kept."""
+    made: Elementwise = jax.tree.map(float, layer)
+    return made
+
+
+def _image(sizes: Sizes, r: np.ndarray) -> Image:
+    """Of vectors of these lengths."""
+    spread = sizes.spread * r
+    size = np.sqrt(np.square(sizes.mean) + np.square(spread))
+    return Image(size, sizes.mean / size, spread / size)
 
 
 @lru_cache(maxsize=64)
 def end_table(layer: Elementwise, longest: float) -> Ends:
     """Of the values of phi(ru)/r at the nodes of a quadrature over u, less their means."""
-    x, weights = _graded_rule()
-    r, phi = lengths_at(longest, lengths_of_nodes(1.0)), function_of(layer)
-    right, left = (phi.rest(side * r * x[:, None]) for side in (1.0, -1.0))
-    even = right + left
+    within, (_, weights) = range_of(layer, longest), half_line()
+    r = within.lengths(lengths_of_nodes(1.0, count=NODES))
+    sides = sides_of(function_of(layer), r)
+    even = (sides.right + sides.left).T
     even = even - 2 * (weights @ even)
-    roots = np.sqrt(0.5 * weights)[:, None] / r
-    return ends_through(float(shares(np.asarray(longest))), roots * even, roots * (right - left))
+    roots = np.sqrt(0.5 * weights)[:, None] * (within.far(r) / r)
+    return ends_through(1.0, roots * even, roots * (sides.right - sides.left).T)
 
 
-@lru_cache(maxsize=1)
-def _graded_rule() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes of (0, WIDEST), and weights with the normal density; denser next to 0, where long inputs bend."""
-    x, weights = np.polynomial.legendre.leggauss(POINTS)
-    first = WIDEST / PANELS
-    edges = np.append(0.0, first * 2.0 ** np.arange(-FINER, 1))
-    edges = np.append(edges, first * np.arange(2, PANELS + 1))
-    half = 0.5 * np.diff(edges)[:, None]
-    nodes: Any = edges[:-1, None] + half * (1 + x)
-    return nodes.ravel(), (half * weights * np.asarray(density(nodes))).ravel()
+# ---------------------------------------------------------------- pairs
 
 
 @lru_cache(maxsize=64)
-def slope_table(layer: Elementwise, longest: float) -> Halves:
-    """S and G."""
-
-    return _halves(layer, longest, 0)
+def slope_table(layer: Elementwise, longest: float) -> Halves | None:
+    """S and G; None where the series do not converge."""
+    within = range_of(layer, longest)
+    r = within.lengths(points(COUNTS[0][0], 1.0))
+    spread = _sizes(layer, r).spread * within.far(r)
+    if not spread.min() > LEAST * spread.max() or end_table(layer, longest).curves.left > ENOUGH:
+        return None
+    return _enough(layer, within, False)
 
 
 @lru_cache(maxsize=64)
-def euler_table(layer: Elementwise, longest: float) -> Halves:
+def euler_table(layer: Elementwise, longest: float) -> Halves | None:
     """E u phi'(u) v phi'(v) over the product of the lengths: made where a rule asks for it."""
-    return _halves(layer, longest, 1)
+    return _enough(layer, range_of(layer, longest), True)
 
 
-def _halves(layer: Elementwise, longest: float, euler: int) -> Halves:
-    """From values at some lengths and angles: of S and G, or of the other expectation."""
-    form, (lengths, angles) = closed_pair(layer), counts_for(longest)
-    assert form is not None and form.slopes is not None
-    scale = BEND / longest
-    r, end = lengths_at(longest, points(lengths, 1.0)), float(np.arcsinh(END / scale))
+def _enough(layer: Elementwise, within: Range, euler: bool) -> Halves | None:
+    """A table of as few numbers as suffice."""
+    kind = Kind(euler, _fall(layer, within, euler))
+    for counts in COUNTS:
+        halves = _halves(layer, within, kind, counts)
+        most = max(abs(half[0]).max() for half in halves)
+        ends = (end for half in halves for end in (half[0, -2:], half[0, ..., -2:]))
+        if max(abs(end).max() for end in ends) < ENOUGH * most:
+            acute, obtuse = (_trimmed(half) for half in halves)
+            return Halves(within, kind.fall, acute, obtuse)
+    return None
+
+
+def _trimmed(square: np.ndarray) -> Half:
+    """Without what is negligible beside the largest coefficient."""
+    counts = abs(square) > NEGLIGIBLE * abs(square).max()
+    needed = counts.any(axis=(0, 2))
+    degrees = [np.flatnonzero(row).max(initial=-1) + 1 for row in needed]
+    while not degrees[-1]:
+        degrees.pop()
+    parts = (square[:, order, :count, :count] for order, count in enumerate(degrees))
+    return tuple(np.ascontiguousarray(part.transpose(2, 0, 1)) for part in parts)
+
+
+def _fall(layer: Elementwise, within: Range, euler: bool) -> float:
+    """The power of `Range.far` with which the expectation falls for either input, as of a function that saturates."""
+    sizes = _sizes(layer, within.lengths(np.array([1e-6, 1.0])))
+    first, last = sizes.growth if euler else sizes.slopes
+    falls = last * within.far(within.longest) ** 0.75 < 0.7 * first
+    return (1.5 if euler else 0.5) if falls else 0.0
+
+
+def _halves(
+    layer: Elementwise, within: Range, kind: Kind, counts: tuple[int, int]
+) -> list[np.ndarray]:
+    """From values at some lengths and angles: of S and G, or of the other expectation; (functions, angles, lengths,
+    lengths)."""
+    lengths, angles = counts
+    scale = _bend(within)
+    r, end = within.lengths(points(lengths, 1.0)), float(np.arcsinh(END / scale))
     place = points(angles, end)
-    i, j = np.triu_indices(lengths)  # it is the same for (v, u) as for (u, v)
-    one, two, m = r[i][:, None], r[j][:, None], np.square(scale * np.sinh(place))
+    unlike = 2 * np.arcsin(scale * np.sinh(place))
+    weights = within.far(r) ** kind.fall
     halves = []
-    for w, z in ((m, 1 - m), (1 - m, m)):
-        slopes, compute = form.slopes(one, two, w, z)
-        if euler:
-            values = [series_through(compute() / (one * two))]
-        else:
-            series = series_through(slopes)
-            values = [series, series_through(_means_below(series, place, end, scale))]
-        square = np.empty((len(values), angles, lengths, lengths))
-        square[:, :, i, j] = square[:, :, j, i] = np.swapaxes(values, 1, 2)
+    for angle in (unlike, np.pi - unlike):
+        found = expectations(layer, within, kind, lengths + MORE, r, angle)
+        series = rounded_series((found * weights * weights[:, None]).T)
+        values = [series] if kind.euler else [series, series @ _means_below(place, end)]
+        square = np.moveaxis(np.stack(values), -1, 1)
         for axis in (2, 3):
-            square = np.moveaxis(series_through(np.moveaxis(square, axis, -1)), -1, axis)
+            square = np.moveaxis(rounded_series(np.moveaxis(square, axis, -1)), -1, axis)
         halves.append(square)
-    return Halves(longest, *halves)
+    return halves
 
 
-def _means_below(series: np.ndarray, place: np.ndarray, end: float, scale: float) -> np.ndarray:
-    """1/m ∫ S dm from 0 to m, of the series S on (0, end), where m = (scale sinh(place))²."""
+def _means_below(place: np.ndarray, end: float) -> np.ndarray:
+    """Takes the coefficients of S on (0, end) to those of 1/m ∫ S dm from 0 to m, where m goes like sinh(place)²."""
     x, weights = np.polynomial.legendre.leggauss(len(place))
     inside = place[:, None] * (0.5 * x + 0.5)
-    density = np.sinh(2 * inside) / np.square(np.sinh(place))[:, None]
+    density = place[:, None] * np.sinh(2 * inside) / np.square(np.sinh(place))[:, None]
     polynomials = chebvander(inside * (2 / end) - 1, len(place) - 1)
-    of_each = np.einsum("ji,jik->kj", density * (0.5 * weights), polynomials)
-    means: np.ndarray = series @ (place * of_each)
-    return means
-
-
-def counts_for(longest: float) -> tuple[int, int]:
-    """How many lengths and angles a table takes."""
-    return next(counts for most, counts in COUNTS.items() if longest <= most)
+    return series_through(np.einsum("ji,jik->kj", density * (0.5 * weights), polynomials))
 
 
 def _clenshaw(
-    coefficients: np.ndarray, one: np.ndarray, two: np.ndarray, at: Places, x: np.ndarray
+    half: Half, one: np.ndarray, two: np.ndarray, at: Places, x: np.ndarray
 ) -> np.ndarray:
     """The functions of the pairs, (functions, pairs), whose angles are at these places of (-1, 1)."""
-    functions, angles, lengths, _ = coefficients.shape
-    # of each angle's polynomial those of the last length, next to the functions
-    turned = np.ascontiguousarray(coefficients.transpose(1, 3, 0, 2))
-    left = multiply_alone(turned.reshape(-1, lengths), one)
-    left = left.reshape(angles, lengths, -1)
+    functions = half[0].shape[1]
     value, above = np.zeros((2, functions, len(x)))
-    for order in range(angles - 1, -1, -1):
-        here = at.products(left[order], two).reshape(functions, -1)
-        here -= above
-        here += (2 * x if order else x) * value
-        value, above = here, value
+    for order in range(len(half) - 1, -1, -1):
+        here, count = half[order], len(half[order])
+        if count:
+            left = multiply_alone(here.reshape(-1, count), one[:count]).reshape(count, -1)
+            new = at.products(left, two[:count]).reshape(functions, -1)
+        else:
+            new = np.zeros_like(value)
+        new -= above
+        new += (2 * x if order else x) * value
+        value, above = new, value
     return value

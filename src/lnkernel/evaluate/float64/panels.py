@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from lnkernel.calculus.quadrature import Grading
-from lnkernel.check.plain import known_zero
+from lnkernel.check.plain import known, known_zero
 from lnkernel.evaluate.float64.functions import Function, density
 
 REACH = 10.0  # beyond it the Gaussian density is 8e-23
@@ -83,7 +83,10 @@ def is_polynomial(phi: Function) -> bool:
 
 
 def _array(numbers: Any) -> Array:
-    return jnp.stack([jnp.asarray(x, jnp.float64) for x in numbers]) if numbers else jnp.zeros(0)
+    if all(map(known, numbers)):
+        plain: Any = np.asarray(numbers, np.float64)  # nothing to compile
+        return plain
+    return jnp.stack([jnp.asarray(x, jnp.float64) for x in numbers])
 
 
 def gaussian_rule(splits: Array, coarse: np.ndarray = COARSE) -> tuple[Array, Array]:

@@ -34,7 +34,7 @@ from lnkernel.evaluate.float64.functions import Function, density, function_of
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import SHORTEST
 from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
-from lnkernel.evaluate.float64.pair_tables import dual_by_tables
+from lnkernel.evaluate.float64.pair_tables import dual_by_tables, moments_by_table
 from lnkernel.evaluate.float64.panels import (
     NODES,
     REACH,
@@ -82,15 +82,19 @@ class Pair(NamedTuple):
 
 @graded_quadrature.register
 def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table: Table) -> Dual:
-    longest = grading.longest if grading.tables else None
-    if num.equal and (itself := dual_of_equals(num, layer, cov, longest)) is not None:
+    tables = grading.tables and grading.fineness == 1 and num.xp is np
+    rule = partial(moments_by_table, layer, grading.longest) if tables else None
+    if num.equal and (itself := dual_of_equals(num, layer, cov, rule=rule)) is not None:
         return itself
+    if tables and num.quick:
+        num.prefer_care()
     # a finer grading asks for integrals, to compare others with
-    if not table and grading.fineness == 1 and closed_pair(layer) is not None:
-        if num.quick:
-            return _quickly(num, layer, cov, grading)
-        if grading.tables and num.xp is np and np.ndim(cov.w) == 1:
-            return dual_by_tables(jax.tree.map(float, layer), cov, grading.longest)
+    if num.quick and not table and grading.fineness == 1 and closed_pair(layer) is not None:
+        return _quickly(num, layer, cov, grading.longest)
+    if tables and not num.quick and np.ndim(cov.w) == 1:
+        known = dual_by_tables(layer, cov, grading.longest)
+        if known is not None:
+            return known
     phi = function_of(layer)
     lengths = cov.each(lambda length: num.sqrt(length.q))
     if table and np.ndim(lengths[0]) == np.ndim(lengths[1]) == 0:
@@ -110,16 +114,14 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     return _assemble(num, phi, cov, (r1, r2), (one, two), pair)
 
 
-def _quickly(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading) -> Dual:
+def _quickly(num: Float64, layer: Elementwise, cov: Covariance, longest: float) -> Dual:
     """By a closed form; the angles from their cosines, which are NaN where too few digits would be left of them."""
-    if grading.tables and num.xp is np:
-        num.prefer_care()
     form = closed_pair(layer)
     assert form is not None
     xp = num.xp
     r1, r2 = (num.sqrt(side.q) for side in (cov.first, cov.second))
     first, second = (num.of_input(partial(own_numbers, layer, form), r) for r in (r1, r2))
-    found = form.of_pair(first, second, cov.w, cov.z, grading.longest)
+    found = form.of_pair(first, second, cov.w, cov.z, longest)
     phi = function_of(layer)
     one, two = (
         Side(

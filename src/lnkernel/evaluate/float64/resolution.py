@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lnkernel.arch.elementwise import Elementwise
@@ -50,8 +49,8 @@ def demand_resolved(layer: Elementwise, levels: int, length: float | None = None
 
 def _values_of(phi: Function) -> Values:
     def values(u: np.ndarray) -> np.ndarray:
-        rest, slope = phi.with_slope(jnp.asarray(u))
-        return np.stack([np.asarray(rest), np.asarray(slope)])
+        points: Any = u
+        return np.stack([np.asarray(part) for part in phi.with_slope(points)])
 
     return values
 
@@ -156,8 +155,8 @@ def _find_kink(values: Values, panel: Panel) -> float | None:
 
 
 def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> None:
-    x = np.linspace(-REACH, REACH, 401)
-    values = np.asarray(phi(jnp.asarray(length * x)))
+    x: Any = np.linspace(-REACH, REACH, 401)
+    values = np.asarray(phi(length * x))
     if np.isnan(values).any():
         raise ArchitectureError(
             type(layer).__name__,
@@ -166,7 +165,7 @@ def _demand_slow_growth(layer: Elementwise, phi: Function, length: float) -> Non
             f"deviation {length:.3g} come",
             "A Gaussian takes every real value: take a function that is finite everywhere",
         )
-    square = np.square(values) * np.asarray(density(jnp.asarray(x)))
+    square = np.square(values) * np.asarray(density(x))
     if not square.any():
         raise ArchitectureError(
             type(layer).__name__,

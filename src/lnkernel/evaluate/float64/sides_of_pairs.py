@@ -85,7 +85,7 @@ class Ends(NamedTuple):
 
 
 def ends_through(longest: float, even: np.ndarray, odd: np.ndarray) -> Ends:
-    """From any such numbers at `lengths_of_nodes`, (numbers, NODES) each."""
+    """From any such numbers at `lengths_of_nodes`, (numbers, nodes) each."""
     few = [_principal(part) for part in (even, odd)]
     return Ends(curves_through(longest, np.column_stack(few)), few[0].shape[1])
 
