@@ -88,8 +88,9 @@ def errors_of(
         for cov, right in ((found.total, exact), (found.centred, centred)):
             for mine, angle in zip((cov.w[k], cov.z[k]), right, strict=True):
                 errors.append((mine - angle) / mpmath.sqrt(max(abs(angle), least)))
+        slope = r1[k] * r2[k] * pair.slopes / size  # long inputs of what saturates have large ones
         errors += [
-            found.slope[k] - r1[k] * r2[k] * pair.slopes / size,
+            (found.slope[k] - slope) / max(1, slope),
             euler[k] - pair.euler / size,
             found.mean.first[k] - one.mean / mpmath.sqrt(one.product),
             found.total.first.q.high[k] / one.product - 1,
