@@ -40,7 +40,7 @@ SMOOTH = [
     (lnk.Sigmoid(), 8.0),
     (lnk.Softplus(2.0), 8.0),
 ]
-RNG = np.random.default_rng(5)
+SEED = 5
 COUNT = 6
 Oracle = Callable[[lnk.Elementwise, mpf, mpf, mpf], kinked_oracle.Expectations]
 
@@ -52,10 +52,13 @@ def pairs(r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray) -> Covar
 
 def some_pairs(longest: float, shortest: float = -4.0) -> tuple[np.ndarray, ...]:
     """Lengths of all sizes, some nearly equal, at small angles and at larger ones, acute and obtuse."""
-    r1 = longest * RNG.uniform(0.1, 1, COUNT)
-    near = r1 * (1 - 10.0 ** RNG.uniform(-12, -1, COUNT))
-    r2 = np.where(np.arange(COUNT) % 3 == 0, near, longest * 10.0 ** RNG.uniform(shortest, 0, COUNT))
-    small = 10.0 ** RNG.uniform([-24, -16, -8, -4, -1, -0.4], -0.31)
+    rng = np.random.default_rng(SEED)  # the same for every test, whatever ran before
+    r1 = longest * rng.uniform(0.1, 1, COUNT)
+    near = r1 * (1 - 10.0 ** rng.uniform(-12, -1, COUNT))
+    r2 = np.where(
+        np.arange(COUNT) % 3 == 0, near, longest * 10.0 ** rng.uniform(shortest, 0, COUNT)
+    )
+    small = 10.0 ** rng.uniform([-24, -16, -8, -4, -1, -0.4], -0.31)
     turned = np.arange(COUNT) % 2 == 1
     return r1, r2, np.where(turned, 1 - small, small), np.where(turned, small, 1 - small)
 
@@ -100,7 +103,8 @@ def errors_of(
 
 @pytest.mark.parametrize(("layer", "longest"), KINKED, ids=repr)
 def test_kinks_at_0(layer: lnk.Elu | lnk.Selu, longest: float) -> None:
-    assert max(errors_of(layer, longest, kinked_oracle.elu, 110)) < 6e-15
+    """The largest of other seeds is 8e-15: of Selu at obtuse angles whose image is at a tenth of a right one."""
+    assert max(errors_of(layer, longest, kinked_oracle.elu, 110)) < 1e-14
 
 
 @pytest.mark.parametrize(("layer", "longest"), SMOOTH, ids=repr)
@@ -161,9 +165,10 @@ def _given(layer: lnk.Selu, r1: float, r2: float, w: mpf | None) -> kinked_oracl
 def test_small_angles_beside_series(layer: lnk.Smooth) -> None:
     """Of short inputs both know all digits of the smallest ones."""
     n = 40
-    r1 = RNG.uniform(0.1, 1.4, n)
-    r2 = np.minimum(1.4, r1 * (1 + 10.0 ** RNG.uniform(-15, -1, n)))
-    w, obtuse = 10.0 ** RNG.uniform(-24, -1, n), RNG.random(n) < 0.3
+    rng = np.random.default_rng(SEED)
+    r1 = rng.uniform(0.1, 1.4, n)
+    r2 = np.minimum(1.4, r1 * (1 + 10.0 ** rng.uniform(-15, -1, n)))
+    w, obtuse = 10.0 ** rng.uniform(-24, -1, n), rng.random(n) < 0.3
     cov = pairs(r1, r2, np.where(obtuse, 1 - w, w), np.where(obtuse, w, 1 - w))
     made = dual_by_tables(layer, cov, 1.42)
     series = expectations(EagerFloat64(), layer, cov, 512)
@@ -175,8 +180,9 @@ def test_small_angles_beside_series(layer: lnk.Smooth) -> None:
 
 def test_lengths_that_are_stored_once() -> None:
     """The same numbers as of pairs listed side by side, of many pairs and of few."""
-    r, (i, j) = RNG.uniform(0.1, 3, 40), np.triu_indices(40, 1)
-    w = RNG.uniform(0, 1, len(i))
+    rng = np.random.default_rng(SEED)
+    r, (i, j) = rng.uniform(0.1, 3, 40), np.triu_indices(40, 1)
+    w = rng.uniform(0, 1, len(i))
     listed = dual_by_tables(lnk.Elu(), pairs(r[i], r[j], w, 1 - w), 3.0)
     for some in (np.arange(len(i)), np.arange(5)):
         first, second = (Length(Gathered(as_precise(r * r), index[some])) for index in (i, j))
@@ -213,8 +219,9 @@ def test_a_wrong_rule_is_caught(missing: str, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_enough_lengths_and_angles(layer: lnk.Elementwise, longest: float) -> None:
     """More of them change nothing but roundings."""
-    r = longest * RNG.uniform(0, 1, (2, 400))
-    w = np.where(RNG.random(400) < 0.5, RNG.uniform(0, 1, 400), 10.0 ** RNG.uniform(-6, 0, 400))
+    rng = np.random.default_rng(SEED)
+    r = longest * rng.uniform(0, 1, (2, 400))
+    w = np.where(rng.random(400) < 0.5, rng.uniform(0, 1, 400), 10.0 ** rng.uniform(-6, 0, 400))
     cov = pairs(*r, w, 1 - w)
     made = dual_by_tables(layer, cov, longest)
     pair_tables.slope_table.cache_clear()
@@ -290,7 +297,8 @@ def test_delicate_pairs_of_large_matrices_take_tables(monkeypatch: pytest.Monkey
     monkeypatch.setattr("lnkernel.evaluate.float64.quadrature.dual_by_tables", note)
     monkeypatch.setattr(eager, "by_program", None)
     monkeypatch.setattr(tiled, "by_program", None)
-    x = RNG.normal(size=(150, 4))
+    rng = np.random.default_rng(SEED)
+    x = rng.normal(size=(150, 4))
     x[140:] = x[:10] + 1e-7
     arch = lnk.mlp(hidden=1, activation=lnk.Elu())
     with eager.without_numpy():

@@ -36,18 +36,22 @@ Out = tuple[Array, ...]
 @contextmanager
 def without_numpy() -> Iterator[None]:
     """A scope in which all matrices are compiled, for tests and measurements."""
-    global MOST, MOST_CHEAP, MOST_DELICATE
-    usual, MOST, MOST_CHEAP, MOST_DELICATE = (MOST, MOST_CHEAP, MOST_DELICATE), 0, 0, 0
+    global MOST, MOST_CHEAP, MOST_DEEP, MOST_DELICATE
+    usual = MOST, MOST_CHEAP, MOST_DEEP, MOST_DELICATE
+    MOST = MOST_CHEAP = MOST_DEEP = MOST_DELICATE = 0
     try:
         yield
     finally:
-        MOST, MOST_CHEAP, MOST_DELICATE = usual
+        MOST, MOST_CHEAP, MOST_DEEP, MOST_DELICATE = usual
 
 
 def suits(needs: Needs, pairs: int, series: int) -> bool:
     """Whether so many pairs are computed faster than a program is compiled, which takes the longer the more activations
     with series there are one after the other. Of equal blocks it is compiled soon."""
-    if series > SHALLOW:
+    most: float
+    if needs.compiler:  # all pairs take tables, or none is computed quickly
+        most = MOST_DEEP
+    elif series > SHALLOW:
         most = min(MOST * (series / SHALLOW) ** 2, MOST_DEEP)
     else:
         most = MOST if series or needs.loop else MOST_CHEAP

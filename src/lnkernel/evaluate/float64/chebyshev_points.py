@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial.chebyshev import chebval
 
+from lnkernel.evaluate.float64.alone import multiply_alone
+
 
 def points(count: int, end: float) -> np.ndarray:
     """The Chebyshev points of (0, end)."""
@@ -25,7 +27,7 @@ def rounded_series(values: np.ndarray) -> np.ndarray:
     """The same of very many values, of which long numbers would take long: errors are roundings of the largest."""
     count = values.shape[-1]
     waves = np.asarray(_waves(count), np.float64)
-    coefficients = (values.reshape(-1, count) @ waves).reshape(values.shape)
+    coefficients = multiply_alone(values.reshape(-1, count), waves).reshape(values.shape)
     coefficients[..., 0] /= 2
     return coefficients
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from lnkernel.arch.elementwise import Elementwise
+from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.chebyshev_points import points, series_through
 from lnkernel.evaluate.float64.functions import Function, density, function_of
 
@@ -135,11 +136,11 @@ def _radial(layer: Elementwise, within: Range, kind: Kind, count: int) -> tuple[
     weights = weights * ((2.0 if kind.euler else 1.0) / weights.sum())
     far = (within.far(lengths) ** kind.radial_fall)[:, None]
     right, left = sides.right_slope * far, sides.left_slope * far
-    alike = (right * weights) @ right.T + (left * weights) @ left.T
-    unlike = (right * weights) @ left.T
+    alike = sum(multiply_alone(side * weights, side.T) for side in (right, left))
+    unlike = multiply_alone(right * weights, left.T)
     unlike = unlike + unlike.T
     tables = (alike, -unlike if kind.euler else unlike)
-    return tuple(series_through(series_through(table).T) for table in tables)
+    return tuple(series_through(series_through(np.asarray(table)).T) for table in tables)
 
 
 def _of_wedges(

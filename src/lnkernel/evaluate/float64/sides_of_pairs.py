@@ -17,15 +17,17 @@ import numpy as np
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
-from lnkernel.evaluate.float64.alone import multiply_alone
+from lnkernel.evaluate.float64.alone import multiply_alone, triangle_alone
+from lnkernel.evaluate.float64.chebyshev_points import rounded_series
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.gathered import Gathered
-from lnkernel.evaluate.float64.length_curves import Curves, curves_through
+from lnkernel.evaluate.float64.length_curves import LAST, Curves
 from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.types import Array
 
 # Of numbers whose squares add up to 1 for each input: the squares of their differences are asked for.
 NEGLIGIBLE = 2.0**-40
+TINY = 2.0**-53  # of a coefficient: a rounding error
 AT_ONCE = 512  # pairs: what is compared at a time stays in the cache
 DENSE = 8  # in this share of all pairs of the inputs their products come from a matrix of all
 
@@ -86,14 +88,25 @@ class Ends(NamedTuple):
 
 def ends_through(longest: float, even: np.ndarray, odd: np.ndarray) -> Ends:
     """From any such numbers at `lengths_of_nodes`, (numbers, nodes) each."""
-    few = [_principal(part) for part in (even, odd)]
-    return Ends(curves_through(longest, np.column_stack(few)), few[0].shape[1])
+    series = [rounded_series(part) for part in (even, odd)]
+    largest = max(np.abs(part).max() for part in series)
+    left = max(np.abs(part[:, -LAST:]).max() for part in series) / largest
+    few = [_principal(part) for part in series]
+    degrees = max(len(part) for part in few)
+    coefficients = np.column_stack(
+        [np.pad(part, ((0, degrees - len(part)), (0, 0))) for part in few]
+    )
+    return Ends(Curves(longest, coefficients, left=float(left)), few[0].shape[1])
 
 
-def _principal(features: np.ndarray) -> np.ndarray:
-    """Fewer numbers of each column with the same distances, (columns, rank). Cholesky's factors would leave out what
-    is as small as the root of a rounding error, and the differences of near columns are made of that."""
-    _, sizes, directions = np.linalg.svd(np.linalg.qr(features, mode="r"), full_matrices=False)
+def _principal(series: np.ndarray) -> np.ndarray:
+    """Fewer functions of the length with the same distances between lengths, (degrees, rank), than these Chebyshev
+    series. Cholesky's factors would leave out what is as small as the root of a rounding error, and the differences of
+    near lengths are made of that."""
+    size = np.abs(series).max(axis=0)
+    known = np.flatnonzero(size > TINY * size.max())
+    triangle = triangle_alone(series[:, : known[-1] + 1 if known.size else 1])
+    _, sizes, directions = np.linalg.svd(triangle, full_matrices=False)
     kept = sizes > NEGLIGIBLE
     made: np.ndarray = (sizes[kept, None] * directions[kept]).T
     return made
