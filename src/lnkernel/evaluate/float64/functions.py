@@ -328,5 +328,5 @@ def _of_user(fn: Callable[[Any], Any], u: Array) -> Array:
     for start in range(0, flat.size, PIECE):
         some = flat[start : start + PIECE]
         filled: Any = np.resize(some, PIECE)
-        made[start : start + PIECE] = apply_to_each(fn, filled)[: some.size]
+        made[start : start + PIECE] = np.asarray(apply_to_each(fn, filled))[: some.size]
     return made.reshape(np.shape(u))

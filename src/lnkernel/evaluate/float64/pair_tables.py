@@ -13,6 +13,7 @@ as the other angle is not small, as it is for opposite inputs of an even functio
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ LEAST = (
     2.0**-8
 )  # of the spread over the length, beside the largest: of a smaller one digits are lost
 NEGLIGIBLE = 2.0**-56  # of a coefficient, beside the largest
+CAUTION = 0.9  # of the lengths that a table seems to need, from one with fewer
 MORE = 4  # lengths, for J
 NODES = 96  # lengths, for numbers of single inputs
 SMALLEST = 2.0**-10  # the least angle that is taken as the rest of the other one
@@ -286,13 +288,19 @@ def euler_table(layer: Elementwise, longest: float) -> Halves | None:
 def _enough(layer: Elementwise, within: Range, euler: bool) -> Halves | None:
     """A table of as few numbers as suffice."""
     kind = Kind(euler, _fall(layer, within, euler))
+    least = 0.0
     for counts in COUNTS:
+        if counts[0] < least:
+            continue
         halves = _halves(layer, within, kind, counts)
         most = max(abs(half[0]).max() for half in halves)
         ends = (end for half in halves for end in (half[0, -2:], half[0, ..., -2:]))
-        if max(abs(end).max() for end in ends) < ENOUGH * most:
+        left = max(abs(end).max() for end in ends) / most
+        if left < ENOUGH:
             acute, obtuse = (_trimmed(half) for half in halves)
             return Halves(within, kind.fall, acute, obtuse)
+        # coefficients fall like powers, or faster
+        least = CAUTION * counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
     return None
 
 

@@ -30,7 +30,7 @@ PANELS, POINTS = 24, 16
 FINER = 6  # halvings of the first panel, next to 0, where long inputs bend
 # How many directions suffice up to which share of the range's half. In wedges of long inputs much changes at the ends,
 # where a hyperbolic tangent makes them denser: errors of a few 1e-16 are left
-DIRECTIONS = {0.75: (32, 1.5), 3.0: (56, 2.0), 16.0: (80, 2.5)}
+DIRECTIONS = {0.02: (16, 0.5), 0.2: (24, 1.0), 0.75: (32, 1.5), 3.0: (56, 2.0), 16.0: (80, 2.5)}
 
 
 class Range(NamedTuple):
@@ -148,10 +148,14 @@ def _of_wedges(
 ) -> np.ndarray:
     """The integrals over wedges of these widths. The nodes from both ends are the same, so that half of them tell all:
     a pair in one direction is the other pair in the mirror's."""
-    share = min(within.longest / within.half, max(DIRECTIONS))
-    nodes, weights = _directions(*next(rule for most, rule in DIRECTIONS.items() if share <= most))
     made = np.empty((len(width), len(r), len(r)))
     for place, each in enumerate(width):
+        # narrow wedges have short sides
+        share = min(
+            within.longest * math.sin(min(each, math.pi / 2)) / within.half, max(DIRECTIONS)
+        )
+        rule = next(rule for most, rule in DIRECTIONS.items() if share <= most)
+        nodes, weights = _directions(*rule)
         sines, density = np.sin(each * nodes), weights * each
         if kind.euler:
             density = density * sines * sines[::-1]
