@@ -82,7 +82,7 @@ def function_of(layer: Node) -> Function:
 def _(layer: Erf) -> Function:
     return Function(
         0.0,
-        lambda u: _erf(u),
+        lambda u: erf(u),
         derivative=lambda u: 2 / math.sqrt(math.pi) * namespace.of(u).exp(-u * u),
     )
 
@@ -209,7 +209,8 @@ def density(u: Array) -> Array:
     return namespace.of(u).exp(-0.5 * u * u) / math.sqrt(2 * math.pi)
 
 
-def _erf(u: Array) -> Array:
+def erf(u: Array) -> Array:
+    """The error function."""
     return _of_library("erf", u)
 
 

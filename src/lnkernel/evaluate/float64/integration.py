@@ -9,10 +9,10 @@ from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.node import Node
 from lnkernel.calculus.quadrature import Integrated
 from lnkernel.errors import ActivationRangeError
-from lnkernel.evaluate.float64 import pair_tables
 from lnkernel.evaluate.float64.asymptotes import asymptotes_of
 from lnkernel.evaluate.float64.closed_pairs import closed_pair
 from lnkernel.evaluate.float64.functions import function_of
+from lnkernel.evaluate.float64.known_pairs import known_pairs
 from lnkernel.evaluate.float64.panels import grading_for, is_polynomial
 from lnkernel.evaluate.float64.resolution import FARTHEST, LONGEST, demand_resolved
 from lnkernel.evaluate.float64.tabulation import table_of
@@ -39,7 +39,8 @@ def prepare_integrals(
     table = table_of(plain, length) if tabulated else ()
     if not table:
         tried = (_rounded(each) for each in (most, length))
-        suited = next((each for each in tried if pair_tables.suits(plain, each)), None)
+        known = known_pairs(plain)
+        suited = next((each for each in tried if known.suits(plain, each)), None)
         if suited is not None:
             grading = grading._replace(longest=suited, tables=True)
     return Integrated(part, table, grading)

@@ -28,7 +28,7 @@ from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.angle_table import END
 from lnkernel.evaluate.float64.chebyshev_points import points, rounded_series, series_through
 from lnkernel.evaluate.float64.functions import function_of
-from lnkernel.evaluate.float64.gathered import Gathered
+from lnkernel.evaluate.float64.known_pairs import KnownPairs, known_pairs, plain
 from lnkernel.evaluate.float64.length_curves import Curves, curves_through, lengths_of_nodes
 from lnkernel.evaluate.float64.moments import Moments
 from lnkernel.evaluate.float64.polar import (
@@ -40,7 +40,6 @@ from lnkernel.evaluate.float64.polar import (
     sides_of,
 )
 from lnkernel.evaluate.float64.polar import suits as bends_at_0_alone
-from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.evaluate.float64.sides_of_pairs import (
     Between,
     Ends,
@@ -48,6 +47,7 @@ from lnkernel.evaluate.float64.sides_of_pairs import (
     Places,
     dual_of,
     ends_through,
+    inputs_of,
 )
 
 COUNTS = (
@@ -108,6 +108,11 @@ def _bend(within: Range) -> float:
     return 0.5 * min(within.half, 4.0) / within.longest
 
 
+@known_pairs.register
+def _(layer: Elementwise) -> KnownPairs:
+    return KnownPairs(suits, dual_by_tables, moments_by_table, for_all=True)
+
+
 def suits(layer: Elementwise, longest: float) -> bool:
     """Whether there are tables for vectors of up to this length, of a layer with plain numbers."""
     if longest > LONGEST or not bends_at_0_alone(function_of(layer)):
@@ -119,11 +124,11 @@ def suits(layer: Elementwise, longest: float) -> bool:
 def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual | None:
     """The dual of pairs listed side by side, none longer than `longest`, of a layer that `suits`; None where some are
     opposite inputs of an even function."""
-    layer = _plain(layer)
+    layer = plain(layer)
     table, at_end = slope_table(layer, longest), end_table(layer, longest)
     of_one = size_table(layer, longest)
     assert table is not None
-    lengths, at = _inputs_of(cov)
+    lengths, at = inputs_of(cov)
     one, two = (of_one.at(layer, r) for r in lengths)
     spreads = np.multiply(*at.of((one.spread, two.spread)))
     acute = cov.w <= cov.z
@@ -152,19 +157,6 @@ def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual 
         euler,
     )
     return dual_of(cov, at, lengths, images, pairs, function_of(layer).vanishes)
-
-
-def _inputs_of(cov: Covariance) -> tuple[tuple[np.ndarray, np.ndarray], Places]:
-    """The lengths of the inputs, and which make a pair."""
-
-    def inputs(q: Any) -> tuple[np.ndarray, np.ndarray]:
-        if isinstance(q, Gathered):
-            return np.asarray(q.inputs.root()), q.index
-        found: Any = np.broadcast_to(as_precise(q).root(), np.shape(cov.w))
-        return np.unique(found, return_inverse=True)
-
-    (one, rows), (two, columns) = inputs(cov.first.q), inputs(cov.second.q)
-    return (one, two), Places(rows, columns, (len(one), len(two)))
 
 
 # ---------------------------------------------------------------- single inputs
@@ -228,7 +220,7 @@ def _sizes(layer: Elementwise, r: np.ndarray) -> Sizes:
 
 def moments_by_table(layer: Elementwise, longest: float, length: np.ndarray) -> Moments:
     """The moments at lengths up to the longest."""
-    layer = _plain(layer)
+    layer = plain(layer)
     sizes = size_table(layer, longest).at(layer, length)
     variance = np.square(sizes.spread * length)
     return Moments(
@@ -238,12 +230,6 @@ def moments_by_table(layer: Elementwise, longest: float, length: np.ndarray) -> 
         sizes.slopes,
         sizes.growth * np.square(length),
     )
-
-
-def _plain(layer: Elementwise) -> Elementwise:
-    """With plain numbers, by which tables are kept."""
-    made: Elementwise = jax.tree.map(float, layer)
-    return made
 
 
 def _image(sizes: Sizes, r: np.ndarray) -> Image:

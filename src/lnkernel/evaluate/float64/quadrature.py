@@ -33,8 +33,8 @@ from lnkernel.evaluate.float64.closed_pairs import closed_pair, own_numbers
 from lnkernel.evaluate.float64.functions import Function, density, function_of
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.hermite_features import SHORTEST
+from lnkernel.evaluate.float64.known_pairs import known_pairs
 from lnkernel.evaluate.float64.on_diagonal import dual_of_equals
-from lnkernel.evaluate.float64.pair_tables import dual_by_tables, moments_by_table
 from lnkernel.evaluate.float64.panels import (
     NODES,
     REACH,
@@ -82,19 +82,23 @@ class Pair(NamedTuple):
 
 @graded_quadrature.register
 def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table: Table) -> Dual:
-    tables = grading.tables and grading.fineness == 1 and num.xp is np
-    rule = partial(moments_by_table, layer, grading.longest) if tables else None
+    # a finer grading asks for integrals, to compare others with
+    known = None
+    if grading.tables and grading.fineness == 1 and num.xp is np:
+        known = known_pairs(layer)
+    rule = None
+    if known is not None and known.moments is not None:
+        rule = partial(known.moments, layer, grading.longest)
     if num.equal and (itself := dual_of_equals(num, layer, cov, rule=rule)) is not None:
         return itself
-    if tables and num.quick:
+    if known is not None and known.for_all and num.quick:
         num.prefer_care()
-    # a finer grading asks for integrals, to compare others with
     if num.quick and not table and grading.fineness == 1 and closed_pair(layer) is not None:
         return _quickly(num, layer, cov, grading.longest)
-    if tables and not num.quick and np.ndim(cov.w) == 1:
-        known = dual_by_tables(layer, cov, grading.longest)
-        if known is not None:
-            return known
+    if known is not None and not num.quick and np.ndim(cov.w) == 1:
+        made = known.dual(layer, cov, grading.longest)
+        if made is not None:
+            return made
     phi = function_of(layer)
     lengths = cov.each(lambda length: num.sqrt(length.q))
     if table and np.ndim(lengths[0]) == np.ndim(lengths[1]) == 0:

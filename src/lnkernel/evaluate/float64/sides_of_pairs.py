@@ -73,6 +73,19 @@ class Places(NamedTuple):
         return numbers[0][self.rows], numbers[1][self.columns]
 
 
+def inputs_of(cov: Covariance) -> tuple[tuple[np.ndarray, np.ndarray], Places]:
+    """The lengths of the inputs, and which make a pair."""
+
+    def inputs(q: Any) -> tuple[np.ndarray, np.ndarray]:
+        if isinstance(q, Gathered):
+            return np.asarray(q.inputs.root()), q.index
+        found: Any = np.broadcast_to(as_precise(q).root(), np.shape(cov.w))
+        return np.unique(found, return_inverse=True)
+
+    (one, rows), (two, columns) = inputs(cov.first.q), inputs(cov.second.q)
+    return (one, two), Places(rows, columns, (len(one), len(two)))
+
+
 class Ends(NamedTuple):
     """Numbers of an input whose distances are those of the images at one angle, 0: of even parts, and of odd ones."""
 
