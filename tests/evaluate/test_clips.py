@@ -13,6 +13,7 @@ import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import clips
 from lnkernel.evaluate.float64.clips import dual_of_clips, suits
+from lnkernel.evaluate.float64.moments import moments_at
 from lnkernel.evaluate.float64.precise import as_precise
 from lnkernel.gram import careful, eager, tiled
 
@@ -94,7 +95,7 @@ def test_the_same_pair_and_opposite_inputs() -> None:
     r, end = np.array([0.5, 0.5, 3.0, 3.0]), np.array([0.0, 1.0, 0.0, 1.0])
     found = dual_of_clips(lnk.Clip(), covariance(r, r, end, 1 - end), 3.0)
     assert found.total.w == pytest.approx(end, abs=1e-15)
-    slopes = [clips._moments(lnk.Clip(), r[k : k + 1]) for k in (0, 2)]
+    slopes = [moments_at(lnk.Clip(), r[k : k + 1]) for k in (0, 2)]
     for k, exact in zip((0, 2), slopes, strict=True):
         right = r[k] ** 2 * exact.slopes[0] / exact.square[0]
         assert found.slope[k : k + 2] == pytest.approx(right, rel=1e-15)
@@ -144,8 +145,8 @@ def test_nothing_is_compiled(
 
 
 def test_zero_vectors_and_tiny_ones() -> None:
-    """Beside integrals; without a bias nothing is left of them."""
-    x = np.array([[0.0, 0.0], [1e-150, 0.0], [1e-9, 2e-9], [-1e-9, -2e-9], [1.0, -3.0], [5.0, 5.0]])
+    """Beside integrals of inputs that float64 holds the squares of; without a bias they are in proportion."""
+    x = np.array([[0.0, 0.0], [1e-70, 0.0], [1e-9, 2e-9], [-1e-9, -2e-9], [1.0, -3.0], [5.0, 5.0]])
     for bias in (0.0, 0.4):
         both = lnk.kernels(lnk.mlp(hidden=2, activation=lnk.Clip(), b_std=bias))
         made = both(x)
@@ -154,3 +155,9 @@ def test_zero_vectors_and_tiny_ones() -> None:
         for mine, right in zip(made, integrated, strict=True):
             scale = np.sqrt(np.diagonal(right)) + 1e-300
             assert (np.abs(mine - right) / scale / scale[:, None]).max() < 5e-15
+        if not bias:
+            x[1] = 1e-150, 0.0
+            for mine, shorter in zip(made, both(x), strict=True):
+                assert shorter[1, 2:] == pytest.approx(1e-80 * mine[1, 2:], rel=1e-14)
+                assert shorter[1, 1] == pytest.approx(1e-160 * mine[1, 1], rel=1e-14)
+                assert not shorter[0].any()

@@ -294,7 +294,7 @@ def test_delicate_pairs_of_large_matrices_take_tables(monkeypatch: pytest.Monkey
         asked.append(len(cov.w))
         return usual(layer, cov, longest)
 
-    monkeypatch.setattr("lnkernel.evaluate.float64.quadrature.dual_by_tables", note)
+    monkeypatch.setattr(pair_tables, "dual_by_tables", note)
     monkeypatch.setattr(eager, "by_program", None)
     monkeypatch.setattr(tiled, "by_program", None)
     rng = np.random.default_rng(SEED)

@@ -7,11 +7,11 @@ from lnkernel.evaluate.float64 import clips as _clips  # noqa: F401  # likewise
 from lnkernel.evaluate.float64 import exponential_pairs as _exponential_pairs  # noqa: F401  # likewise
 from lnkernel.evaluate.float64 import hermite as _hermite  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import jumps as _jumps  # noqa: F401  # registers a function
+from lnkernel.evaluate.float64 import pair_tables as _pair_tables  # noqa: F401  # likewise
 from lnkernel.evaluate.float64 import places as _places  # noqa: F401  # registers functions
 from lnkernel.evaluate.float64 import (
     polynomial_squares as _polynomial_squares,  # noqa: F401  # registers a function
 )
-from lnkernel.evaluate.float64 import pair_tables as _pair_tables  # noqa: F401  # likewise
 from lnkernel.evaluate.float64 import quadrature as _quadrature  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import short_waves as _short_waves  # noqa: F401  # registers a function
 from lnkernel.evaluate.float64 import spherical as _spherical  # noqa: F401  # registers a function

@@ -1,4 +1,4 @@
-"""Products and decompositions of matrices by this thread alone.
+"""Products of matrices by this thread alone.
 
 OpenBLAS takes threads for all but small ones. Where other work keeps the cores busy these wait for one another longer
 than they compute, and go on waiting for the next product on the cores where pairs are computed. So it is handed small
@@ -27,13 +27,3 @@ def multiply_alone(left: np.ndarray, right: np.ndarray) -> np.ndarray:
             some = slice(start, top + height), slice(side, side + width)
             made[some] = left[some[0]] @ right[:, some[1]]
     return made
-
-
-def triangle_alone(tall: np.ndarray) -> np.ndarray:
-    """R of the QR decomposition, from some rows at a time."""
-    columns = tall.shape[1]
-    triangle = tall[:0]
-    for top in range(0, len(tall), columns):
-        rows = np.concatenate([triangle, tall[top : top + columns]])
-        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    return triangle

@@ -1,17 +1,19 @@
-r"""Pairs of clips at any angle, by NumPy: the careful way, in closed form but for what inputs at the angle 0 make of them.
+r"""Pairs of clips at any angle, by NumPy: the careful way, in closed form but for a few nodes at the angle 0.
 
-With $\mathrm{low} \le 0 \le \mathrm{high}$ let $h_i$ be the places of the kinks over $r_1$ and $k_j$ those over $r_2$, and
-$c_{ij} = 1$ or $-1$ for two kinks of one side or of both. The slopes $S = E\,\phi'(u)\phi'(v)$ begin at the angle 0 with
-the probability $P$ of the interval that both have in common. By Plackett, with $\tau = \tan(t/2)$, up to the angle $\theta$ they
-lose
+With $\mathrm{low} \le 0 \le \mathrm{high}$ let $h$ be the places of the kinks over $r_1$ and $k$ those over $r_2$, and
+$c = 1$ for two kinks of one side, $-1$ for one of each. The slopes $S = E\,\phi'(u)\phi'(v)$ begin at the angle 0 with
+the probability $P$ of the interval that both inputs share. By Plackett, with $\tau = \tan(t/2)$, they lose up to the
+angle $\theta$
 
-    1/2pi ∑ c_ij exp(-(h² + k²)/4) ∫ exp(-(h - k)²/(8 τ²) - (h + k)² τ²/8) 2/(1 + τ²) dτ,   τ from 0 to T = tan(θ/2),
+    1/2pi ∑ c exp(-(h² + k²)/4) ∫ exp(-(h - k)²/(8 τ²) - (h + k)² τ²/8) 2/(1 + τ²) dτ,   τ from 0 to T = tan(θ/2),
 
-and $\int_0^m S\,dm$ loses as much of $mP$, with the factor $(T^2 - \tau^2)/((1 + T^2)(1 + \tau^2))$ under the integral. The first
-exponential changes on the scale of $h - k$, however small that is beside T. The rest is a power series in $\tau^2$ up to
-some angle, and of exp(-A/x²) times powers of x the integrals from 0 to 1 are known. So are the parts of
-$w_c = \frac14 E\,(a - b)^2$ at the angle 0, where $a - b$ is linear between the kinks; where only one of both inputs is between
-its own, a few nodes serve, because nothing must cancel there. At obtuse angles v is turned round, and low and high with it.
+and $\int_0^m S\,dm$ loses as much of $mP$, but for the factor $(T^2 - \tau^2)/((1 + T^2)(1 + \tau^2))$ under the
+integral. The first exponential changes on the scale of $h - k$, however small that is beside T. The rest is a power
+series in $\tau^2$, up to some angle, and the integrals of $\exp(-A/x^2)$ times powers of x from 0 to 1 are known.
+
+At the angle 0 the images are $a$ and $b$, of unit spread and without their means, and $w_c = \frac14 E\,(a - b)^2$ for
+a difference that is linear between the kinks. Where one input alone is between its own, a few nodes serve, because
+nothing must cancel there. At obtuse angles v is turned round, and low and high with it.
 """
 
 from __future__ import annotations
@@ -57,68 +59,54 @@ def dual_of_clips(layer: Clip, cov: Covariance, longest: float) -> Dual:
     """The dual of pairs listed side by side."""
     layer = plain(layer)
     inputs, at = inputs_of(cov)
-    lengths = tuple(np.maximum(r, SHORTEST) for r in inputs)
-    found = [_moments(layer, r) for r in lengths]
-    images = tuple(map(_image, found))
+    first, second = (_input(layer, r) for r in inputs)
     acute = cov.w <= cov.z
     m: Any = np.where(acute, cov.w, cov.z)
-    one, two = (
-        _Side(*each)
-        for each in zip(
-            at.of(lengths),
-            at.of(tuple(np.sqrt(each.variance) for each in found)),
-            at.of(tuple(each.mean for each in found)),
-            at.of(tuple(np.full(len(r), layer.low) for r in lengths)),
-            at.of(tuple(np.full(len(r), layer.high) for r in lengths)),
-            strict=True,
-        )
-    )
-    two = two.turned(~acute)
+    one, two = first.of_pairs(at.rows), second.of_pairs(at.columns).turned(~acute)
     alike, common = _at_angle_0(one, two)
     loss, loss_below = _losses(one, two, m)
     slopes = common - loss
     scale = one.length * two.length
     small = alike + scale / (one.spread * two.spread) * (m * common - loss_below)
-    relative = scale / np.multiply(*at.of(tuple(image.size for image in images)))
+    relative = scale / np.multiply(*at.of((first.size, second.size)))
     pairs = Between(
         np.where(acute, small, 1 - small),
         np.where(acute, 1 - small, small),
         relative * slopes,
         lambda: relative * np.where(acute, 1.0, -1.0) * _euler(one, two, m, slopes),
     )
-    # what is shorter still is an input of two straight lines
-    made = [
-        image._replace(size=image.size * (r / length))
-        for image, r, length in zip(images, inputs, lengths, strict=True)
-    ]
-    ends = tuple(np.where(r > 0, r, 1.0) for r in inputs)
-    return dual_of(cov, at, ends, (made[0], made[1]), pairs, True)
-
-
-def _moments(layer: Clip, r: np.ndarray) -> Moments:
-    """Of inputs, some at a time: each takes hundreds of nodes."""
-    parts = [moments_at(layer, r[k : k + AT_ONCE]) for k in range(0, len(r), AT_ONCE)]
-    return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _image(moments: Moments) -> Image:
-    size = np.sqrt(moments.square)
-    return Image(size, moments.mean / size, np.sqrt(moments.variance) / size)
+    images = first.image(inputs[0]), second.image(inputs[1])
+    lengths = np.where(inputs[0] > 0, inputs[0], 1.0), np.where(inputs[1] > 0, inputs[1], 1.0)
+    return dual_of(cov, at, lengths, images, pairs, True)
 
 
 class _Side(NamedTuple):
-    """One input of each pair."""
+    """An input, or one of each pair."""
 
     length: np.ndarray
+    size: np.ndarray
     spread: np.ndarray
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
+    def of_pairs(self, index: np.ndarray) -> _Side:
+        """Those inputs that stand in pairs."""
+        return _Side(*(numbers[index] for numbers in self))
+
+    def image(self, length: np.ndarray) -> Image:
+        """Of inputs of these lengths, that may be too short for the numbers here: there the clip is straight, or two
+        lines."""
+        size = self.size * (length / self.length)
+        return Image(size, self.mean / self.size, self.spread / self.size)
+
     def turned(self, which: np.ndarray) -> _Side:
         """Less phi of minus these inputs, in some of the pairs."""
-        swap = (np.where(which, -b, a) for a, b in ((self.mean, self.mean), (self.low, self.high)))
-        return _Side(self.length, self.spread, *swap, np.where(which, -self.low, self.high))
+        return self._replace(
+            mean=np.where(which, -self.mean, self.mean),
+            low=np.where(which, -self.high, self.low),
+            high=np.where(which, -self.low, self.high),
+        )
 
     @property
     def kinks(self) -> tuple[np.ndarray, np.ndarray]:
@@ -134,15 +122,25 @@ class _Side(NamedTuple):
         return (self.low - self.mean) / self.spread, (self.high - self.mean) / self.spread
 
 
+def _input(layer: Clip, lengths: np.ndarray) -> _Side:
+    """What inputs of these lengths tell, some at a time: each takes hundreds of nodes."""
+    r = np.maximum(lengths, SHORTEST)
+    parts = [moments_at(layer, r[k : k + AT_ONCE]) for k in range(0, len(r), AT_ONCE)]
+    found = Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    ends = np.full(len(r), layer.low), np.full(len(r), layer.high)
+    return _Side(r, np.sqrt(found.square), np.sqrt(found.variance), found.mean, *ends)
+
+
 # ---------------------------------------------------------------- the angle 0
 
 
-def _at_angle_0(one: _Side, two: _Side) -> tuple[np.ndarray, np.ndarray]:
+def _at_angle_0(one: _Side, two: _Side) -> tuple[Any, Any]:
     """w_c there, and the probability that both are between their kinks."""
     (low1, high1), (low2, high2) = one.kinks, two.kinks
     (level1, slope1), (level2, slope2) = one.line, two.line
-    first, last = np.maximum(low1, low2), np.minimum(high1, high2)
-    common = 0.5 * (erf(last * math.sqrt(0.5)) - erf(first * math.sqrt(0.5)))
+    first: Any = np.maximum(low1, low2)
+    last: Any = np.minimum(high1, high2)
+    common: Any = 0.5 * (erf(last * math.sqrt(0.5)) - erf(first * math.sqrt(0.5)))
     level, slope = level1 - level2, slope1 - slope2
     at_first, at_last = density(first), density(last)
     # an end far out is where nothing is left
@@ -174,7 +172,7 @@ def _nodes(count: int) -> list[tuple[float, float]]:
     return list(zip(0.5 + 0.5 * nodes, 0.5 * weights, strict=True))
 
 
-def _times(place: np.ndarray, value: np.ndarray) -> np.ndarray:
+def _times(place: np.ndarray, value: Any) -> Any:
     """Their product, 0 where the value is."""
     return np.where(value > 0, place, 0.0) * value
 
@@ -200,7 +198,7 @@ def _losses(one: _Side, two: _Side, m: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return slopes, (1 - m) * below
 
 
-def _corners(one: _Side, two: _Side) -> list[tuple[float, np.ndarray, np.ndarray]]:
+def _corners(one: _Side, two: _Side) -> list[tuple[float, Any, Any]]:
     """c, h and k, no farther than where nothing is left."""
     first, second = (
         [np.clip(kink, -4 * REACH, 4 * REACH) for kink in side.kinks] for side in (one, two)
@@ -254,7 +252,8 @@ def _euler(one: _Side, two: _Side, m: np.ndarray, slopes: np.ndarray) -> np.ndar
     rho, s = 1 - 2 * m, np.maximum(2 * np.sqrt(m * (1 - m)), 1e-150)
     total = rho * slopes
     for sign, h, k in _corners(one, two):
-        across, along = ((h - k) + 2 * m * k) / s, ((k - h) + 2 * m * h) / s
+        across: Any = ((h - k) + 2 * m * k) / s
+        along: Any = ((k - h) + 2 * m * h) / s
         at_h, at_k = density(h), density(k)
         ramps = h * at_h * normal_below(-along) + k * at_k * normal_below(-across)
         total += sign * (rho * ramps + s * at_h * density(along))

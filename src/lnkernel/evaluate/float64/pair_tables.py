@@ -54,6 +54,7 @@ COUNTS = (
     (18, 32),
     (26, 40),
     (38, 50),
+    (46, 54),
     (56, 64),
 )  # lengths and angles; a function that needs more has no table
 ENOUGH = 1e-15  # of the last coefficients beside the largest number
@@ -62,7 +63,6 @@ LEAST = (
     2.0**-8
 )  # of the spread over the length, beside the largest: of a smaller one digits are lost
 NEGLIGIBLE = 2.0**-56  # of a coefficient, beside the largest
-CAUTION = 0.9  # of the lengths that a table seems to need, from one with fewer
 MORE = 4  # lengths, for J
 NODES = 96  # lengths, for numbers of single inputs
 SMALLEST = 2.0**-10  # the least angle that is taken as the rest of the other one
@@ -285,8 +285,8 @@ def _enough(layer: Elementwise, within: Range, euler: bool) -> Halves | None:
         if left < ENOUGH:
             acute, obtuse = (_trimmed(half) for half in halves)
             return Halves(within, kind.fall, acute, obtuse)
-        # coefficients fall like powers, or faster
-        least = CAUTION * counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
+        # coefficients fall like powers
+        least = counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
     return None
 
 

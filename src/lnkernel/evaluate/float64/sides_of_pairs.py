@@ -17,7 +17,7 @@ import numpy as np
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
 from lnkernel.calculus.state import Both, Mean
-from lnkernel.evaluate.float64.alone import multiply_alone, triangle_alone
+from lnkernel.evaluate.float64.alone import multiply_alone
 from lnkernel.evaluate.float64.chebyshev_points import rounded_series
 from lnkernel.evaluate.float64.gaps import relative_difference
 from lnkernel.evaluate.float64.gathered import Gathered
@@ -114,15 +114,18 @@ def ends_through(longest: float, even: np.ndarray, odd: np.ndarray) -> Ends:
 
 def _principal(series: np.ndarray) -> np.ndarray:
     """Fewer functions of the length with the same distances between lengths, (degrees, rank), than these Chebyshev
-    series. Cholesky's factors would leave out what is as small as the root of a rounding error, and the differences of
-    near lengths are made of that."""
-    size = np.abs(series).max(axis=0)
-    known = np.flatnonzero(size > TINY * size.max())
-    triangle = triangle_alone(series[:, : known[-1] + 1 if known.size else 1])
-    _, sizes, directions = np.linalg.svd(triangle, full_matrices=False)
-    kept = sizes > NEGLIGIBLE
-    made: np.ndarray = (sizes[kept, None] * directions[kept]).T
-    return made
+    series: R of the QR decomposition, by Gram and Schmidt, as long as something is left. Cholesky's factors would leave
+    out what is as small as the root of a rounding error, and the differences of near lengths are made of that."""
+    rest, rows = series.copy(), [np.zeros(series.shape[1])]
+    for column in range(series.shape[1]):
+        sizes = np.sqrt(np.einsum("ij,ij->j", rest, rest))
+        if sizes.max() <= NEGLIGIBLE:
+            break
+        if sizes[column] > TINY:
+            direction = rest[:, column] / sizes[column]
+            rows.append(np.einsum("i,ij->j", direction, rest))  # by this thread alone
+            rest -= direction[:, None] * rows[-1]
+    return np.stack(rows, axis=1)
 
 
 class Image(NamedTuple):
