@@ -17,9 +17,11 @@ from mpmath import mp, mpf
 import lnkernel as lnk
 from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.calculus.dual import Dual
+from lnkernel.calculus.quadrature import Integrated
 from lnkernel.calculus.series import expectations
 from lnkernel.evaluate.float64 import pair_tables, polar
 from lnkernel.evaluate.float64.arithmetic import EagerFloat64
+from lnkernel.evaluate.float64.expansion import expand
 from lnkernel.evaluate.float64.gathered import Gathered
 from lnkernel.evaluate.float64.moments import moments_at
 from lnkernel.evaluate.float64.pair_tables import dual_by_tables, suits
@@ -253,8 +255,73 @@ def test_what_has_no_tables() -> None:
     assert not suits(lnk.Elu(), 1e4)
 
 
+@pytest.mark.parametrize(
+    ("act", "std"), [(lnk.Elu(), 1.0), (lnk.Selu(), 1.0), (lnk.Tanh(), 9.0)], ids=repr
+)
+def test_zero_vectors(act: lnk.Elementwise, std: float) -> None:
+    """Nothing is left of them without a bias; and of what is short enough what is in proportion."""
+    arch = lnk.serial(lnk.Dense(8, W_std=std), act, lnk.Dense(8), lnk.Relu(), lnk.Dense(1))
+    x = np.array([[1.0, 0.5], [0.3, -2.0], [0.0, 0.0], [1e-100, 2e-100], [1e-140, 2e-140]])
+    for made in lnk.kernels(arch)(x):
+        assert not made[2].any()
+        assert made[4, :2] == pytest.approx(1e-40 * made[3, :2], rel=1e-13)
+        assert made[4, 4] == pytest.approx(1e-80 * made[3, 3], rel=1e-13)
+    for made in lnk.kernels(arch)(x[:2], x[2:3]):
+        assert not made.any()
+
+
+def test_nearly_opposite_inputs_need_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an even function's images little is left, and it is computed by itself."""
+    monkeypatch.setattr(eager, "by_program", None)
+    x = 0.01 * np.random.default_rng(SEED).normal(size=(20, 5))
+    x[1], x[2] = -x[0], -x[0] * (1 + 1e-9)
+    arch = lnk.serial(lnk.Dense(9), lnk.Elu(-1.0), lnk.Dense(9), lnk.Relu(), lnk.Dense(1))
+    made = lnk.kernels(arch)(x)
+    for i, j in ((0, 1), (0, 2), (1, 2), (3, 4)):
+        exact = oracle.pair(arch, x[i], x[j], dps=30)
+        assert abs(made.ntk[i, j] - exact.Theta) < 2e-14 * exact.Theta_scale
+        assert abs(made.nngp[i, j] - exact.K) < 2e-14 * exact.K_scale
+
+
+def test_a_table_of_the_other_expectation_whenever_of_the_slopes() -> None:
+    """A trainable scale asks for it; it takes more lengths and angles."""
+    layer = lnk.Elu(10.0)
+    assert suits(layer, 64.0)
+    x = np.random.default_rng(0).normal(size=(6, 4))
+    x *= np.array([0.01, 0.1, 0.5, 1, 3, 10])[:, None]
+    norm = lnk.RMSNorm(eps=0.1, scale=True)
+    arch = lnk.serial(lnk.Dense(9), norm, lnk.Scale(40.0), layer, lnk.Dense(1))
+    made = lnk.ntk(arch)(x)
+    for i, j in ((4, 5), (0, 3), (2, 5)):
+        exact = oracle.pair(arch, x[i], x[j], dps=30)
+        assert abs(made[i, j] - exact.Theta) < 2e-14 * exact.Theta_scale
+
+
+def test_tables_are_shared_by_layers_of_like_lengths_alone() -> None:
+    """The error of a table for much longer vectors would be repeated in every layer."""
+    later = (lnk.Dense(8, W_std=1.0), lnk.Selu())
+    arch = lnk.serial(lnk.Dense(8, W_std=80.0), lnk.Selu(), *later * 12, lnk.Dense(1))
+    x = np.random.default_rng(SEED).normal(size=(10, 3))
+    parts = [part for part in expand(arch, x, few=True).layers if isinstance(part, Integrated)]
+    reach = [
+        part.grading.longest for part in expand(arch, x).layers if isinstance(part, Integrated)
+    ]
+    assert max(reach) > 16 * min(reach)
+    for part, own in zip(parts, reach, strict=True):
+        assert part.grading.tables and own <= part.grading.longest <= 3 * own
+
+
+def test_a_function_that_is_flat_around_0_has_no_table() -> None:
+    """The slopes of short inputs are there less than a thousandth of the others, and have fewer digits."""
+
+    def flat(u: jnp.ndarray) -> jnp.ndarray:
+        return 0.02 * u + u * u / (1 + jnp.sqrt(1 + u * u)) * jnp.where(u > 0, 1.0, 0.5)
+
+    assert not suits(lnk.Activate(flat, kinks=(0.0,)), 11.0)
+
+
 def test_opposite_inputs_of_a_nearly_even_function() -> None:
-    """The images are nearly equal: such pairs are integrated."""
+    """The images are nearly equal."""
     layer = lnk.Activate(lambda u: jnp.sqrt(1 + u * u) + 0.02 * u)
     arch = lnk.serial(lnk.Dense(8), layer, lnk.Dense(1))
     x = 3 * np.array([[1.0, 0.2], [-1.0, -0.2 - 1e-6], [0.3, 1.0]])

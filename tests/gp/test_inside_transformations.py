@@ -158,3 +158,36 @@ def test_a_variance_for_each_point_in_the_regressor() -> None:
     model = lnk.sklearn.NTKRegressor(noise=noise).fit(X, Y)
     usual = lnk.posterior(model.arch_, X, Y, noise=noise)
     assert model.predict(X) == pytest.approx(usual.mean(X), abs=1e-13)
+
+
+@pytest.mark.parametrize("norm", [None, "first", "last"])
+def test_what_is_no_number_stays_none(norm: str | None) -> None:
+    """Nobody can refuse it there; behind a norm it would look like a point."""
+    arch = lnk.mlp(hidden=1, norm=norm)
+    post, theta = lnk.posterior(arch, X, Y), lnk.ntk(arch)
+    points = np.array([[np.nan], [np.inf], [-np.inf], [0.2]])
+    asked = [post.mean, post.variance, post.ensemble_variance, post.at(1.0).mean, theta.diagonal]
+    if norm:
+        asked.append(lnk.bound(post).at)
+    with jax.enable_x64(True):
+        for ask in asked:
+            found = np.asarray(jax.jit(ask)(points))
+            assert np.isnan(found[:3]).all() and np.isfinite(found[3])
+        matrix = np.asarray(jax.jit(theta)(points))
+        assert np.isnan(matrix[:3]).all() and np.isnan(matrix[:, :3]).all()
+        assert np.isfinite(matrix[3, 3])
+
+
+def test_programs_of_closed_forms_behind_a_norm_print_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """XLA ran in circles with numbers that it took for constants, and said so. A stored program would say nothing."""
+    arch, stored = lnk.mlp(hidden=2, norm="first", activation=lnk.Gelu()), jax.config.values
+    assert stored["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        with jax.enable_x64(True):
+            jax.jit(lnk.ntk(arch))(np.eye(3, 4)).block_until_ready()
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    assert capfd.readouterr().err == ""

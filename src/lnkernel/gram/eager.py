@@ -49,7 +49,7 @@ def suits(needs: Needs, pairs: int, series: int) -> bool:
     """Whether so many pairs are computed faster than a program is compiled, which takes the longer the more activations
     with series there are one after the other. Of equal blocks it is compiled soon."""
     most: float
-    if needs.compiler:  # all pairs take tables, or none is computed quickly
+    if needs.compiler:  # its program would integrate every pair that asks for care
         most = MOST_DEEP
     elif series > SHALLOW:
         most = min(MOST * (series / SHALLOW) ** 2, MOST_DEEP)

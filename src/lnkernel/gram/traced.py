@@ -35,14 +35,22 @@ def matrix(arch: Node, x: Array, x2: Array, which: Which) -> Values:
     centred = None
     if needs.centred_input:
         centred = compare(Comparing(True, needs.range, behind_bias), x, x2)
-    return _run(_OfPairs, arch, needs, which, (len(x), len(x2)), (total, centred))
+    found = _run(_OfPairs, arch, needs, which, (len(x), len(x2)), (total, centred))
+    known = _are_numbers(x)[:, None] & _are_numbers(x2)
+    return tuple(jnp.where(known, kernel, jnp.nan) for kernel in found)
 
 
 def diagonal(arch: Node, x: Array, which: Which) -> Values:
     """These kernels of every point with itself, (n,) each."""
     needs = needs_of(arch)
     points = call_compiled(_prepare, needs, starts_with_bias(arch), arguments=(x,))
-    return _run(_OfPoints, arch, needs, which, (len(x),), points)
+    found = _run(_OfPoints, arch, needs, which, (len(x),), points)
+    return tuple(jnp.where(_are_numbers(x), kernel, jnp.nan) for kernel in found)
+
+
+def _are_numbers(x: Array) -> Array:
+    """Which points are finite: the others, which nobody can refuse here, would look like points behind a norm."""
+    return jnp.isfinite(x).all(axis=-1)
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,8 @@ def _run(
     kind: type[_Kernels], arch: Node, needs: Needs, which: Which, shape: Shape, inputs: Any
 ) -> Values:
     structure, varying = dissect(arch)
-    hyperparameters = [jnp.asarray(v, jnp.float64) for v in varying]
+    # XLA would take numbers that it knows for constants, and run in circles with what follows from them alone
+    hyperparameters = [jax.lax.optimization_barrier(jnp.asarray(v, jnp.float64)) for v in varying]
     numbers, form = jax.tree.flatten((hyperparameters, inputs))
     return differentiate_by_pair(kind(structure, needs, which, shape, form), shape, *numbers)
 

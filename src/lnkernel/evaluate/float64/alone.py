@@ -16,6 +16,8 @@ ROWS = 8  # of a piece at least, where there are so many: a single row is anothe
 def multiply_alone(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The product of two matrices."""
     (rows, inner), columns = left.shape, right.shape[1]
+    if not left.size or not right.size:
+        return left @ right
     if rows == 1:
         return multiply_alone(np.concatenate([left, left]), right)[:1]
     width = max(1, min(columns, ALONE // (inner * min(rows, ROWS))))

@@ -159,7 +159,9 @@ def _prepare(part: Any, plain: Elementwise, reach: Reach, longest: dict[Any, flo
     if has_form:
         return part
     try:
-        return prepare_integrals(part, plain, length, reach.of_any, longest.get(plain, length))
+        # an error of a shared table is the same in all layers, and grows with what else it holds
+        most = _halved(longest.get(plain, length), length) if length > 0 else length
+        return prepare_integrals(part, plain, length, reach.of_any, most)
     except ActivationRangeError as problem:
         most = max(problem.most, longest_series(plain, length))
         raise ActivationRangeError(type(plain).__name__, length, most) from None

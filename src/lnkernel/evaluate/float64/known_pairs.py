@@ -19,7 +19,7 @@ class KnownPairs(NamedTuple):
     """How that is done for an activation."""
 
     suits: Callable[[Any, float], bool]  # up to some length
-    dual: Callable[[Any, Covariance, float], Dual | None]  # of pairs listed side by side
+    dual: Callable[[Any, Covariance, float], Dual]  # of pairs listed side by side
     moments: Callable[[Any, float, np.ndarray], Moments] | None = None  # of inputs, if not as ever
     for_all: bool = False  # whether it takes less time than the quick way
 

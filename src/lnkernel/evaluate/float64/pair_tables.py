@@ -7,8 +7,12 @@ inputs at acute angles is
 
     w_c = 1/4 |a - b|^2 at the angle 0  +  r1 r2/(s1 s2) w G,
 
-where the first part is a matter of two lengths; at the others $z_c$ is, with $v$ turned round. Nothing cancels as long
-as the other angle is not small, as it is for opposite inputs of an even function: such pairs have to be integrated.
+where the first part is a matter of two lengths; at the others $z_c$ is, with $v$ turned round. The other angle is what
+it leaves of 1. Where that is small, as for opposite inputs of a nearly even function, G has the other sign, and
+
+    w_c = 1/4 |a - b|^2 with v turned round  -  r1 r2/(s1 s2) z G
+
+is a sum of positive numbers again.
 """
 
 from __future__ import annotations
@@ -50,27 +54,27 @@ from lnkernel.evaluate.float64.sides_of_pairs import (
     inputs_of,
 )
 
-COUNTS = (
-    (18, 32),
-    (26, 40),
-    (38, 50),
-    (46, 54),
-    (56, 64),
-)  # lengths and angles; a function that needs more has no table
+# Lengths and angles. A function whose slopes need more than these has no table; the other expectation has one then, for
+# which the last counts are there
+COUNTS = ((18, 32), (26, 40), (38, 50), (46, 54), (56, 64))
+MOST = (*COUNTS, (72, 80), (96, 100))
 ENOUGH = 1e-15  # of the last coefficients beside the largest number
+ENOUGH_OF_ENDS = 4e-15  # of a user's function, in which digits may have cancelled
 LONGEST = 128.0
-LEAST = (
-    2.0**-8
-)  # of the spread over the length, beside the largest: of a smaller one digits are lost
+# Of the spread over the length, beside the largest. Slopes may fall like its square, and of the least 256 times as
+# many digits are lost as of the largest
+LEAST = 2.0**-4
 NEGLIGIBLE = 2.0**-56  # of a coefficient, beside the largest
 MORE = 4  # lengths, for J
 NODES = 96  # lengths, for numbers of single inputs
-SMALLEST = 2.0**-10  # the least angle that is taken as the rest of the other one
+NEARLY_ALL = 0.75  # of 1: what is left of it is computed by itself
+SHORTEST = 1e-150
 
 
 # Of a function of the pair at angles of one kind the coefficients for each polynomial in the angle, (second length,
 # functions, first length), as far as they matter
 Half = tuple[np.ndarray, ...]
+Counts = tuple[tuple[int, int], ...]
 
 
 class Halves(NamedTuple):
@@ -121,32 +125,30 @@ def suits(layer: Elementwise, longest: float) -> bool:
         return slope_table(layer, longest) is not None
 
 
-def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual | None:
-    """The dual of pairs listed side by side, none longer than `longest`, of a layer that `suits`; None where some are
-    opposite inputs of an even function."""
+def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual:
+    """The dual of pairs listed side by side, none longer than `longest`, of a layer that `suits`."""
     layer = plain(layer)
     table, at_end = slope_table(layer, longest), end_table(layer, longest)
     of_one = size_table(layer, longest)
     assert table is not None
-    lengths, at = inputs_of(cov)
+    inputs, at = inputs_of(cov)
+    lengths = np.maximum(inputs[0], SHORTEST), np.maximum(inputs[1], SHORTEST)
     one, two = (of_one.at(layer, r) for r in lengths)
     spreads = np.multiply(*at.of((one.spread, two.spread)))
     acute = cov.w <= cov.z
     m: Any = np.where(acute, cov.w, cov.z)
     slopes, gaps = table.at(lengths, at, m, acute)
     ends = (at_end.at(table.within.places(r)) for r in lengths)
-    (even, even_turned), (odd, _) = (at.apart(*sides) for sides in zip(*ends, strict=True))
-    small = 0.25 * (np.where(acute, even, even_turned) + odd) + m * gaps / spreads
-    other = 1 - small
-    if other.min(initial=1.0) < SMALLEST:
-        return None
+    (even, even_turned), (odd, odd_turned) = (at.apart(*sides) for sides in zip(*ends, strict=True))
+    below = m * gaps / spreads
+    small = 0.25 * (np.where(acute, even, even_turned) + odd) + below
+    rest = 0.25 * (np.where(acute, even_turned, even) + odd_turned) - below
+    other = np.where(small > NEARLY_ALL, rest, 1 - small)
     images = _image(one, lengths[0]), _image(two, lengths[1])
     relative = np.multiply(*at.of((lengths[0] / images[0].size, lengths[1] / images[1].size)))
 
     def euler() -> np.ndarray:
-        more = euler_table(layer, longest)
-        assert more is not None
-        (found,) = more.at(lengths, at, m, acute)
+        (found,) = euler_table(layer, longest).at(lengths, at, m, acute)
         made: np.ndarray = relative * found
         return made
 
@@ -156,7 +158,14 @@ def dual_by_tables(layer: Elementwise, cov: Covariance, longest: float) -> Dual 
         relative * slopes,
         euler,
     )
-    return dual_of(cov, at, lengths, images, pairs, function_of(layer).vanishes)
+    vanishes = function_of(layer).vanishes
+    if vanishes:  # inputs that are shorter still, or zero
+        first, second = (
+            image._replace(size=image.size * (r / length))
+            for image, r, length in zip(images, inputs, lengths, strict=True)
+        )
+        images = first, second
+    return dual_of(cov, at, lengths, images, pairs, vanishes)
 
 
 # ---------------------------------------------------------------- single inputs
@@ -260,34 +269,39 @@ def slope_table(layer: Elementwise, longest: float) -> Halves | None:
     within = range_of(layer, longest)
     r = within.lengths(points(COUNTS[0][0], 1.0))
     spread = _sizes(layer, r).spread * within.far(r)
-    if not spread.min() > LEAST * spread.max() or end_table(layer, longest).curves.left > ENOUGH:
+    if not spread.min() > LEAST * spread.max():
         return None
-    return _enough(layer, within, False)
+    if end_table(layer, longest).curves.left > ENOUGH_OF_ENDS:
+        return None
+    made, left = _enough(layer, within, False, COUNTS)
+    return made if left < ENOUGH else None
 
 
 @lru_cache(maxsize=64)
-def euler_table(layer: Elementwise, longest: float) -> Halves | None:
+def euler_table(layer: Elementwise, longest: float) -> Halves:
     """E u phi'(u) v phi'(v) over the product of the lengths: made where a rule asks for it."""
-    return _enough(layer, range_of(layer, longest), True)
+    return _enough(layer, range_of(layer, longest), True, MOST)[0]
 
 
-def _enough(layer: Elementwise, within: Range, euler: bool) -> Halves | None:
-    """A table of as few numbers as suffice."""
+def _enough(
+    layer: Elementwise, within: Range, euler: bool, most_counts: Counts
+) -> tuple[Halves, float]:
+    """A table of as few numbers as suffice, or of the most there are; and what may be missing."""
     kind = Kind(euler, _fall(layer, within, euler))
     least = 0.0
-    for counts in COUNTS:
-        if counts[0] < least:
+    for counts in most_counts:
+        if counts[0] < least and counts is not most_counts[-1]:
             continue
         halves = _halves(layer, within, kind, counts)
         most = max(abs(half[0]).max() for half in halves)
         ends = (end for half in halves for end in (half[0, -2:], half[0, ..., -2:]))
         left = max(abs(end).max() for end in ends) / most
         if left < ENOUGH:
-            acute, obtuse = (_trimmed(half) for half in halves)
-            return Halves(within, kind.fall, acute, obtuse)
+            break
         # coefficients fall like powers
         least = counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
-    return None
+    acute, obtuse = (_trimmed(half) for half in halves)
+    return Halves(within, kind.fall, acute, obtuse), left
 
 
 def _trimmed(square: np.ndarray) -> Half:

@@ -96,9 +96,7 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     if num.quick and not table and grading.fineness == 1 and closed_pair(layer) is not None:
         return _quickly(num, layer, cov, grading.longest)
     if known is not None and not num.quick and np.ndim(cov.w) == 1:
-        made = known.dual(layer, cov, grading.longest)
-        if made is not None:
-            return made
+        return known.dual(layer, cov, grading.longest)
     phi = function_of(layer)
     lengths = cov.each(lambda length: num.sqrt(length.q))
     if table and np.ndim(lengths[0]) == np.ndim(lengths[1]) == 0:

@@ -29,6 +29,7 @@ from lnkernel.types import Array
 NEGLIGIBLE = 2.0**-40
 TINY = 2.0**-53  # of a coefficient: a rounding error
 AT_ONCE = 512  # pairs: what is compared at a time stays in the cache
+MOST_COPIED = 1 << 14  # pairs, of which all factors are copied at a time
 DENSE = 8  # in this share of all pairs of the inputs their products come from a matrix of all
 
 
@@ -44,7 +45,11 @@ class Places(NamedTuple):
         n, m = self.shape
         if len(self.rows) * DENSE < n * m:
             several = one.reshape(len(one), -1, n)
-            made = np.einsum("kfp,kp->fp", several[:, :, self.rows], two[:, self.columns])
+            made = np.empty((several.shape[1], len(self.rows)))
+            for start in range(0, len(self.rows), MOST_COPIED):
+                some = slice(start, start + MOST_COPIED)
+                rows, columns = self.rows[some], self.columns[some]
+                np.einsum("kfp,kp->fp", several[:, :, rows], two[:, columns], out=made[:, some])
         else:
             made = multiply_alone(one.T, two).reshape(-1, n * m).take(self._numbers, axis=1)
         return made[0] if one.shape[1] == n else made
