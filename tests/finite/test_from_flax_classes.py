@@ -249,7 +249,7 @@ REFUSED: list[tuple[Any, str]] = [
     (returns_two, "it returns a tuple, not what became of the data"),
     (twice, r"`return net.last.*it calls self.a again"),
     (crossing, "it adds branches that share a layer in their middle"),
-    (random_layer, r"Dropout at self.drop: it is random at every call"),
+    (random_layer, r"Dropout at self.drop: in training mode .* random.*model.eval\(\)"),
     (unknown_function, r"`return net.last\(nnx.celu\(net.first\(x\)\)\)`, is not understood"),
     (adds_a_number, "it adds a float to the data"),
     (two_arguments, "it gives self.last more than the data"),
@@ -378,6 +378,38 @@ def test_a_squeeze_that_is_not_the_end(axis: int | None) -> None:
     message = "before the end of the network" if axis == -1 else "other axes than the last"
     with pytest.raises(lnk.errors.ArchitectureError, match=message):
         from_flax(nnx.Sequential(ends[0], between, ends[1]))
+
+
+DROPS: dict[str, Callable[[Net, Any], Any]] = {
+    "model.eval()": lambda net, x: net.drop(x),
+    "in the call": lambda net, x: net.drop(x, deterministic=True),
+    "rate 0": lambda net, x: net.never(x),
+    "one for two places": lambda net, x: net.drop(net.drop(x)),
+}
+
+
+@pytest.mark.parametrize("name", DROPS)
+def test_dropout_outside_of_training_is_nothing(name: str) -> None:
+    net = Net(lambda net, x: net.last(DROPS[name](net, nnx.relu(net.first(x)))))
+    net.never = nnx.Dropout(0.0, rngs=nnx.Rngs(0))
+    if name in ("model.eval()", "one for two places"):
+        net.eval()
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    usual = Net(plain)
+    assert np.array_equal(net(x), usual(x))
+    assert np.array_equal(lnk.ntk(from_flax(net))(x), lnk.ntk(from_flax(usual))(x))
+
+
+@pytest.mark.parametrize("when", ["in training", "said in the call", "in a sequence"])
+def test_dropout_in_training_is_refused(when: str) -> None:
+    net: nnx.Module = Net(random_layer)
+    if when == "said in the call":
+        net = Net(lambda net, x: net.last(net.drop(net.first(x), deterministic=False)))
+        net.eval()
+    if when == "in a sequence":
+        net = nnx.Sequential(Net(plain).first, nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
+    with pytest.raises(lnk.errors.ArchitectureError, match="in training mode it is random"):
+        from_flax(net)
 
 
 def test_a_class_without_a_call_is_not_read() -> None:

@@ -14,6 +14,7 @@ from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
     activations,
     composition,
+    dropout,
     linear,
     norms,
     spatial,
@@ -35,7 +36,7 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`, `jnp.maximum(x, 0)`, `jnp.clip(x, low, high)`, `x.squeeze(-1)` of
     one output at the end,
-    `nnx.identity`, sequences within sequences, and everything that `network` builds.
+    `nnx.identity`, `nnx.Dropout` in evaluation mode (`model.eval()`), sequences within sequences, and everything that `network` builds.
     A layer that cannot be read is refused, with its place and the reason.
 
     A class of your own is read by calling it, with something in the place of the data that records

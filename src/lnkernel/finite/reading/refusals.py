@@ -48,8 +48,3 @@ def _(part: nnx.PReLU) -> Refusal:
 def _(part: nnx.BatchNorm) -> Refusal:
     why = "it normalises over a batch, so one point's output depends on the other points"
     return Refusal("BatchNorm", why, "Use nnx.LayerNorm")
-
-
-@explain_refusal.register
-def _(part: nnx.Dropout) -> Refusal:
-    return Refusal("Dropout", "it is random at every call", "Leave it out")

@@ -42,7 +42,8 @@ class Reading:
 
     def is_shared(self, part: Any) -> bool:
         """Whether this module has been read before and has parameters, which two layers then share."""
-        return id(part) in self.seen and bool(jax.tree.leaves(nnx.state(part)))
+        trained = nnx.Not(nnx.RngState)  # the counters of a Dropout are no parameters
+        return id(part) in self.seen and bool(jax.tree.leaves(nnx.state(part, trained)))
 
     def check_width(self, part: Any, expected: int) -> None:
         """Refuse a part that takes another number of features than there are before it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from functools import singledispatch
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -21,6 +22,12 @@ LIBRARIES = ("jax", "flax", "numpy", "optax", "builtins", "functools", "math", "
 Record = Callable[[Any, str, Token], Token]  # a part of the module, its name, and what it is given
 
 
+@singledispatch
+def called_with(module: Any, named: dict[str, Any]) -> nnx.Module | None:
+    """What a module is in a call with these keywords; None where it is no part that is known."""
+    return None
+
+
 class Part:
     """A module: calling it on data records it, and its attributes are stand-ins as well."""
 
@@ -30,9 +37,10 @@ class Part:
     def __call__(self, *given: Any, **named: Any) -> Any:
         if not any(isinstance(each, Token) for each in (*given, *named.values())):
             return self._module(*given, **named)
-        if len(given) != 1 or named:
+        module = called_with(self._module, named) if named else self._module
+        if len(given) != 1 or module is None:
             raise NotUnderstoodError(f"it gives {self._name} more than the data")
-        return self._record(self._module, self._name, given[0])
+        return self._record(module, self._name, given[0])
 
     def __getattr__(self, name: str) -> Any:
         found = inspect.getattr_static(type(self._module), name, None)
