@@ -18,6 +18,7 @@ from lnkernel import Dense, LayerNorm, LeakyRelu, Node, Relu, parallel, residual
 from lnkernel.finite import empirical_ntk, from_flax, network
 
 D, OUT = Dense(16), Dense(1)
+SQUARE = lnk.Homogeneous(2, 1.0, 1.0)
 NORM = LayerNorm(1e-6, scale=True, bias=True)
 
 
@@ -35,6 +36,7 @@ class Net(nnx.Module):
         self.sequence = nnx.Sequential(nnx.relu, nnx.Linear(16, 16, rngs=rngs))
         self.act = functools.partial(nnx.leaky_relu, negative_slope=0.2)
         self.scale = nnx.Param(jnp.ones(16))
+        self.one = nnx.Param(1.0)
         self.last = nnx.Linear(16, 1, rngs=rngs)
         self.call, self.deep = call, True
 
@@ -184,10 +186,6 @@ def test_standard_deviations_in_the_order_of_the_data() -> None:
     assert arch == serial(Dense(16, 1.5), Relu(), Dense(1, 2.0))
 
 
-def multiplies(net: Any, x: Any) -> Any:
-    return net.last(2.0 * nnx.relu(net.first(x)))
-
-
 def uses_a_parameter(net: Any, x: Any) -> Any:
     return net.last(net.first(x) * net.scale)
 
@@ -227,10 +225,6 @@ def unknown_function(net: Any, x: Any) -> Any:
     return net.last(nnx.celu(net.first(x)))
 
 
-def adds_a_number(net: Any, x: Any) -> Any:
-    return net.last(net.first(x) + 1.0)
-
-
 def two_arguments(net: Any, x: Any) -> Any:
     return net.last(x, x)
 
@@ -241,8 +235,10 @@ def sets(net: Any, x: Any) -> Any:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (multiplies, r"`return net.last\(2.0 \* nnx.relu.*it multiplies the data"),
-    (uses_a_parameter, r"`return net.last\(net.first\(x\) \* net.scale\)`.*it multiplies the data"),
+    (
+        uses_a_parameter,
+        r"`return net.last\(net.first\(x\) \* net.scale\)`.*it multiplies the data by parameters, which are trained\.",
+    ),
     (joins, r"`return jnp.concatenate.*is not understood: it gives the data to a function that"),
     (asks_for_the_shape, r"it reshapes the data otherwise than by"),
     (decides, r"`return net.last\(x\) if x > 0.*it compares the data"),
@@ -251,7 +247,6 @@ REFUSED: list[tuple[Any, str]] = [
     (crossing, "it adds branches that share a layer in their middle"),
     (random_layer, r"Dropout at self.drop: in training mode .* random.*model.eval\(\)"),
     (unknown_function, r"`return net.last\(nnx.celu\(net.first\(x\)\)\)`, is not understood"),
-    (adds_a_number, "it adds a float to the data"),
     (two_arguments, "it gives self.last more than the data"),
     (sets, "it sets self.kept"),
 ]
@@ -358,6 +353,19 @@ NO_LAYERS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda net, x: jnp.squeeze(net.first(x), -1), "it removes the axis of 16 features"),
     (lambda net, x: jnp.squeeze(net.last(x)), "it removes other axes than the last, axis=-1"),
     (lambda net, x: net.last(net.first(x))[:, 0], "it takes a part of the data"),
+    (lambda net, x: net.first(x) * net.first.bias[0], "by an array of JAX, which may be trained"),
+    (lambda net, x: net.one * net.first(x), "by parameters, which are trained"),
+    (lambda net, x: net.first(x) + net.one, "it adds parameters, which are trained, to the data"),
+    (lambda net, x: net.first(x) * net.a(net.first(x)), "it multiplies two different values"),
+    (lambda net, x: net.last(net.first(x) ** 3), "it raises the data to a power other than 2"),
+    (lambda net, x: net.last(2.0 ** net.first(x)), "a power whose exponent is the data"),
+    (lambda net, x: net.last(1 / net.first(x)), "it divides a number by the data"),
+    (lambda net, x: net.first(x) / net.a(x), "it divides the data by the data"),
+    (lambda net, x: net.first(x) / 0, "it divides the data by 0"),
+    (lambda net, x: net.first(x) * 0.0, "it multiplies the data by 0"),
+    (lambda net, x: net.first(x) * float("nan"), "it multiplies the data by nan"),
+    (lambda net, x: net.first(x) + "a", r"it adds what is no number \(a str\) to the data"),
+    (lambda net, x: net.first(x) % 2, "the whole part or the rest of a division"),
 ]
 
 
@@ -378,6 +386,94 @@ def test_a_squeeze_that_is_not_the_end(axis: int | None) -> None:
     message = "before the end of the network" if axis == -1 else "other axes than the last"
     with pytest.raises(lnk.errors.ArchitectureError, match=message):
         from_flax(nnx.Sequential(ends[0], between, ends[1]))
+
+
+HALF = 2**-0.5
+NUMBERS: dict[str, tuple[Any, Node]] = {
+    "a branch of less weight": (
+        lambda net, x: weighed(net, net.first(x)),
+        serial(D, parallel(lnk.Identity(), serial(Relu(), D, lnk.Scale(0.5))), OUT),
+    ),
+    "a sum of variance 1": (
+        lambda net, x: net.last(halved(net, net.first(x))),
+        serial(D, parallel(lnk.Identity(), serial(Relu(), D)), lnk.Scale(HALF), OUT),
+    ),
+    "a difference": (
+        lambda net, x: subtracted(net, net.first(x)),
+        serial(D, parallel(lnk.Identity(), serial(Relu(), D, lnk.Scale(-1.0))), OUT),
+    ),
+    "a multiple": (
+        lambda net, x: net.last(2.0 * nnx.relu(net.first(x))),
+        serial(D, Relu(), lnk.Scale(2.0), OUT),
+    ),
+    "numbers of NumPy": (
+        lambda net, x: net.last(np.float32(2.0) * nnx.relu(net.first(x)) * np.int64(1)),
+        serial(D, Relu(), lnk.Scale(2.0), OUT),
+    ),
+    "a quotient": (
+        lambda net, x: net.last(nnx.relu(net.first(x)) / 4),
+        serial(D, Relu(), lnk.Scale(0.25), OUT),
+    ),
+    "a negative": (
+        lambda net, x: net.last(-nnx.relu(net.first(x))),
+        serial(D, Relu(), lnk.Scale(-1.0), OUT),
+    ),
+    "a number added": (
+        lambda net, x: net.last(1 + nnx.relu(net.first(x))),
+        serial(D, Relu(), lnk.Shift(1.0), OUT),
+    ),
+    "a number subtracted": (
+        lambda net, x: net.last(nnx.relu(net.first(x)) - 0.5),
+        serial(D, Relu(), lnk.Shift(-0.5), OUT),
+    ),
+    "subtracted from a number": (
+        lambda net, x: net.last(1.0 - nnx.relu(net.first(x))),
+        serial(D, Relu(), lnk.Scale(-1.0), lnk.Shift(1.0), OUT),
+    ),
+    "a square": (lambda net, x: net.last(net.first(x) ** 2), serial(D, SQUARE, OUT)),
+    "a product of equals": (
+        lambda net, x: net.last((lambda u: u * u)(net.first(x))),
+        serial(D, SQUARE, OUT),
+    ),
+}
+
+
+def weighed(net: Any, h: Any) -> Any:
+    return net.last(h + 0.5 * net.a(nnx.relu(h)))
+
+
+def halved(net: Any, h: Any) -> Any:
+    return (h + net.a(nnx.relu(h))) / 2**0.5
+
+
+def subtracted(net: Any, h: Any) -> Any:
+    return net.last(h - net.a(nnx.relu(h)))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_arithmetic_with_numbers(name: str) -> None:
+    """The kernel of the architecture written by hand, whose network of the same parameters computes the same."""
+    call, arch = NUMBERS[name]
+    module = Net(call)
+    read = from_flax(module)
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    np.testing.assert_allclose(lnk.ntk(read)(x), lnk.ntk(arch)(x), rtol=1e-12)
+    np.testing.assert_allclose(lnk.nngp(read)(x), lnk.nngp(arch)(x), rtol=1e-12)
+    twin = network(read, 3, rngs=1, parameterization="standard")
+    for _, part in nnx.iter_modules(twin):
+        if isinstance(part, nnx.Linear):
+            source = module.first if part.in_features == 3 else module.a
+            source = module.last if part.out_features == 1 else source
+            part.kernel[...] = source.kernel[...]
+    np.testing.assert_allclose(twin(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_square_is_the_polynomial() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    read = from_flax(Net(NUMBERS["a product of equals"][0]))
+    by_hand = serial(D, lnk.Polynomial((0.0, 0.0, 1.0)), OUT)
+    np.testing.assert_allclose(lnk.ntk(read)(x), lnk.ntk(by_hand)(x), rtol=1e-12)
+    assert read == from_flax(Net(lambda net, x: net.last(jnp.square(net.first(x)))))
 
 
 DROPS: dict[str, Callable[[Net, Any], Any]] = {

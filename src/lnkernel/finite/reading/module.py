@@ -20,8 +20,9 @@ from lnkernel.finite.reading import (  # noqa: F401  # they register their reade
     spatial,
     tracing,
 )
+from lnkernel.finite.reading.refusals import NotUnderstoodError
 from lnkernel.finite.reading.registry import Reading, read
-from lnkernel.finite.reading.tokens import NotUnderstoodError, Squeezed, axes_told, without_end
+from lnkernel.finite.reading.shapes import Squeezed, axes_told, without_end
 from lnkernel.finite.reading.tracing import REMEDY
 
 Stds = float | Sequence[float] | None
@@ -35,8 +36,9 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`, `jnp.maximum(x, 0)`, `jnp.clip(x, low, high)`, `x.squeeze(-1)` of
-    one output at the end,
-    `nnx.identity`, `nnx.Dropout` in evaluation mode (`model.eval()`), sequences within sequences, and everything that `network` builds.
+    one output at the end, `x * x`, `-x`, sums with and products by plain numbers such as `(x + y) / 2**0.5`,
+    `nnx.identity`, `nnx.Dropout` in evaluation mode (`model.eval()`), sequences within sequences, and everything
+    that `network` builds.
     A layer that cannot be read is refused, with its place and the reason.
 
     A class of your own is read by calling it, with something in the place of the data that records

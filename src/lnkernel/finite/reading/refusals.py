@@ -10,6 +10,17 @@ from flax import nnx
 from lnkernel.finite.reading.functions import list_functions
 
 
+class NotUnderstoodError(Exception):
+    """What the user's line does with the data is no layer; `why` is the end of a sentence about it."""
+
+    def __init__(self, why: str):
+        super().__init__(why)
+        self.why = why
+
+
+UNKNOWN_FUNCTION = "it gives the data to a function that is none of the known activations"
+
+
 class Refusal(NamedTuple):
     """What an `ArchitectureError` says besides the position."""
 

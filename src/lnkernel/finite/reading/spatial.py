@@ -26,10 +26,10 @@ from lnkernel.arch import (
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.attention import Embedding, SelfAttention
 from lnkernel.finite.reading.functions import register_function
-from lnkernel.finite.reading.refusals import Refusal, explain_refusal
+from lnkernel.finite.reading.refusals import NotUnderstoodError, Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
+from lnkernel.finite.reading.shapes import flattened, mean_over, squeezed
 from lnkernel.finite.reading.spread import check_bias, check_weights
-from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over, squeezed
 from lnkernel.finite.spatial import (
     LocalConv,
     Mean,

@@ -16,7 +16,8 @@ from typing import Any
 from flax import nnx
 
 from lnkernel.finite.reading.functions import by_name, is_registered
-from lnkernel.finite.reading.tokens import NotUnderstoodError, Token
+from lnkernel.finite.reading.refusals import NotUnderstoodError
+from lnkernel.finite.reading.tokens import Token
 
 LIBRARIES = ("jax", "flax", "numpy", "optax", "builtins", "functools", "math", "scipy")
 Record = Callable[[Any, str, Token], Token]  # a part of the module, its name, and what it is given

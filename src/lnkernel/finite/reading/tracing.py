@@ -18,22 +18,20 @@ from lnkernel.arch import Serial
 from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.reading.functions import find_layer
-from lnkernel.finite.reading.refusals import explain_refusal
-from lnkernel.finite.reading.registry import Found, Reading, read, read_module
-from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
-from lnkernel.finite.reading.tokens import (
+from lnkernel.finite.reading.refusals import (
     UNKNOWN_FUNCTION,
     NotUnderstoodError,
-    Step,
-    Token,
-    in_sequence,
+    explain_refusal,
 )
+from lnkernel.finite.reading.registry import Found, Reading, read, read_module
+from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
+from lnkernel.finite.reading.tokens import Step, Token, in_sequence
 
 FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
 OURS = str(Path(__file__).parent)
 REMEDY = (
-    "Its __call__ can call its layers, known activations and methods of its own, and add the results; "
-    "write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
+    "Its __call__ can call its layers, known activations and methods of its own, add the results, and multiply "
+    "them by fixed numbers; write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
 )
 
 
