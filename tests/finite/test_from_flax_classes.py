@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -242,7 +243,7 @@ REFUSED: list[tuple[Any, str]] = [
     (joins, r"`return jnp.concatenate.*is not understood: it gives the data to a function that"),
     (asks_for_the_shape, r"it reshapes the data otherwise than by"),
     (decides, r"`return net.last\(x\) if x > 0.*it compares the data"),
-    (returns_two, "it returns a tuple, not what became of the data"),
+    (returns_two, "it returns a tuple, where the output alone is expected"),
     (twice, r"`return net.last.*it calls self.a again"),
     (crossing, "it adds branches that share a layer in their middle"),
     (random_layer, r"Dropout at self.drop: in training mode .* random.*model.eval\(\)"),
@@ -376,6 +377,16 @@ def test_what_is_no_layer_is_told_in_our_words(place: int) -> None:
     with pytest.raises(lnk.errors.ArchitectureError, match=line) as found:
         from_flax(Net(call))
     assert "Token" not in str(found.value) and "Error" not in str(found.value)
+
+
+def test_a_long_line_is_cut(tmp_path: Path) -> None:
+    source = "lambda net, x: net.last(jnp.exp(net.first(x)" + " + net.a(net.first(x))" * 30 + "))"
+    file = tmp_path / "long.py"
+    file.write_text(source)
+    net = Net(eval(compile(source, str(file), "eval"), globals()))
+    with pytest.raises(lnk.errors.ArchitectureError) as found:
+        from_flax(net)
+    assert f"`{source[:117]}...`" in str(found.value)
 
 
 @pytest.mark.parametrize("axis", [-1, 0, None])

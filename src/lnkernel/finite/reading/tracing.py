@@ -29,6 +29,7 @@ from lnkernel.finite.reading.tokens import Step, Token, in_sequence
 
 FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
 OURS = str(Path(__file__).parent)
+LONGEST = 120  # characters of a line that is quoted
 REMEDY = (
     "Its __call__ can call its layers, known activations and methods of its own, add the results, and multiply "
     "them by fixed numbers; write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
@@ -67,7 +68,7 @@ def follow(module: Any, call: FunctionType, reading: Reading) -> Found:
         end = copy_function(call, record)(*given, Token((), reading.width))
         if not isinstance(end, Token):
             raise NotUnderstoodError(
-                f"it returns a {type(end).__name__}, not what became of the data"
+                f"it returns a {type(end).__name__}, where the output alone is expected"
             )
         _demand_tree(end.trail)
     except NotUnderstoodError as problem:
@@ -97,11 +98,15 @@ def _refusal(module: Any, reading: Reading, problem: BaseException, why: str) ->
     ]
     if frames:
         last = frames[-1]
-        text = linecache.getline(last.filename, last.lineno or 0).strip()
+        text = _cut(linecache.getline(last.filename, last.lineno or 0).strip())
         said = f", `{text}`," if text else ""
         why = f"line {last.lineno} of {Path(last.filename).name}{said} is not understood: {why}"
     name = getattr(module, "__name__", type(module).__name__)
     return ArchitectureError(name, reading.here, why, REMEDY)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def _in_short(problem: Exception) -> str:
