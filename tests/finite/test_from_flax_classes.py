@@ -32,6 +32,7 @@ class Net(nnx.Module):
         self.a, self.b, self.c = (nnx.Linear(16, 16, rngs=rngs) for _ in range(3))
         self.norm = nnx.LayerNorm(16, rngs=rngs)
         self.drop = nnx.Dropout(0.5, rngs=rngs)
+        self.never = nnx.Dropout(0.0, rngs=rngs)
         self.several = nnx.List([nnx.Linear(16, 16, rngs=rngs) for _ in range(2)])
         self.by_name = nnx.Dict({"one": nnx.Linear(16, 16, rngs=rngs)})
         self.sequence = nnx.Sequential(nnx.relu, nnx.Linear(16, 16, rngs=rngs))
@@ -399,6 +400,58 @@ def test_a_squeeze_that_is_not_the_end(axis: int | None) -> None:
         from_flax(nnx.Sequential(ends[0], between, ends[1]))
 
 
+class Compiled(nnx.Module):
+    """A class whose methods and functions are compiled."""
+
+    def __init__(self, net: Net) -> None:
+        self.first, self.a, self.last = net.first, net.a, net.last
+
+    @nnx.jit
+    def block(self, x: Any) -> Any:
+        return x + self.a(jitted_relu(x))
+
+    @functools.partial(nnx.jit, static_argnames="deep")
+    def __call__(self, x: Any, deep: bool = True) -> Any:
+        return self.last(own_relu(self.block(self.first(x)) if deep else x))
+
+
+jitted_relu = jax.jit(jax.nn.relu)
+
+
+@jax.jit
+def own_relu(x: Any) -> Any:
+    return jnp.maximum(x, 0)
+
+
+def test_compiled_calls_and_functions_are_read() -> None:
+    net: Any = Compiled(Net(plain))
+    arch = serial(D, residual(Relu(), D), Relu(), OUT)
+    assert from_flax(net) == arch
+    parts = net.first, jitted_relu, own_relu, jax.jit(lambda x: x), Net(plain).last
+    assert from_flax(nnx.Sequential(*parts[:2], parts[-1])) == serial(D, Relu(), OUT)
+    assert from_flax(nnx.Sequential(parts[0], *parts[2:])) == serial(D, Relu(), lnk.Identity(), OUT)
+    assert net(np.ones((2, 3))).shape == (2, 1)  # and nothing was changed
+
+
+def test_a_line_of_a_compiled_function_is_named() -> None:
+    @jax.jit
+    def outside(x: Any) -> Any:
+        return jnp.exp(x)
+
+    net = Net(lambda net, x: net.last(outside(net.first(x))))
+    with pytest.raises(lnk.errors.ArchitectureError, match=r"`return jnp.exp\(x\)`, is not"):
+        from_flax(net)
+
+
+def test_a_layer_of_nobody_is_refused() -> None:
+    """Flax does not find the parameters within nnx.jit, so that they would not be trained."""
+    net: Any = Sequence(Net(plain))
+    net.last = nnx.jit(net.last)
+    assert list(nnx.state(net, nnx.Param)) == ["first"]
+    with pytest.raises(lnk.errors.ArchitectureError, match="does not belong to the module"):
+        from_flax(net)
+
+
 HALF = 2**-0.5
 NUMBERS: dict[str, tuple[Any, Node]] = {
     "a branch of less weight": (
@@ -498,7 +551,6 @@ DROPS: dict[str, Callable[[Net, Any], Any]] = {
 @pytest.mark.parametrize("name", DROPS)
 def test_dropout_outside_of_training_is_nothing(name: str) -> None:
     net = Net(lambda net, x: net.last(DROPS[name](net, nnx.relu(net.first(x)))))
-    net.never = nnx.Dropout(0.0, rngs=nnx.Rngs(0))
     if name in ("model.eval()", "one for two places"):
         net.eval()
     x = np.random.default_rng(0).normal(size=(3, 3))

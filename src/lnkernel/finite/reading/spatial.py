@@ -46,7 +46,7 @@ from lnkernel.finite.spatial import (
 @read_module.register
 def _(part: nnx.Conv, reading: Reading) -> Found:
     reading.check_width(part, part.in_features)
-    W_std, b_std = next(reading.stds)
+    W_std, b_std = reading.next_stds()
     size = tuple(part.kernel_size)
     strides = _one_each(part.strides, len(size))
     padding = _padding(part, size, strides, reading.here)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flax import nnx
 
-from lnkernel.finite.reading.functions import by_name, is_registered
+from lnkernel.finite.reading.functions import by_name, is_registered, without_jit
 from lnkernel.finite.reading.refusals import NotUnderstoodError
 from lnkernel.finite.reading.tokens import Token
 
@@ -44,7 +44,7 @@ class Part:
         return self._record(module, self._name, given[0])
 
     def __getattr__(self, name: str) -> Any:
-        found = inspect.getattr_static(type(self._module), name, None)
+        found = without_jit(inspect.getattr_static(type(self._module), name, None))
         if name in vars(self._module):
             found = None  # what the module holds itself comes first, and is not bound to it
         if isinstance(found, property) and isinstance(found.fget, FunctionType):
@@ -73,6 +73,7 @@ def stand_in(value: Any, name: str, record: Record) -> Any:
         return [stand_in(each, f"{name}[{i}]", record) for i, each in enumerate(value)]
     if isinstance(value, dict | nnx.Dict):
         return {key: stand_in(each, f"{name}[{key!r}]", record) for key, each in value.items()}
+    value = _compiled(value)
     if isinstance(value, nnx.Module):
         return Part(value, name, record)
     if isinstance(value, ModuleType):
@@ -82,6 +83,13 @@ def stand_in(value: Any, name: str, record: Record) -> Any:
     if isinstance(value, FunctionType) and is_users(value):
         return _copy_when_called(value, record)
     return value
+
+
+def _compiled(value: Any) -> Any:
+    """What the user had compiled; functions that JAX itself compiles stay as they are."""
+    inside = without_jit(value)
+    known = isinstance(inside, nnx.Module) or is_registered(inside)
+    return inside if known or (isinstance(inside, FunctionType) and is_users(inside)) else value
 
 
 def _copy_when_called(function: FunctionType, record: Record) -> Any:

@@ -17,7 +17,7 @@ from flax import nnx
 from lnkernel.arch import Serial
 from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
-from lnkernel.finite.reading.functions import find_layer
+from lnkernel.finite.reading.functions import find_layer, without_jit
 from lnkernel.finite.reading.refusals import (
     UNKNOWN_FUNCTION,
     NotUnderstoodError,
@@ -39,7 +39,7 @@ REMEDY = (
 @read_module.register
 def _(part: nnx.Module, reading: Reading) -> Found:
     """Every module whose type has no reader comes here."""
-    call = inspect.getattr_static(part, "__call__", None)
+    call = without_jit(inspect.getattr_static(part, "__call__", None))
     if not isinstance(call, FunctionType) or not is_users(call):
         refusal = explain_refusal(part)
         raise ArchitectureError(refusal.name, reading.here, refusal.reason, refusal.remedy)
