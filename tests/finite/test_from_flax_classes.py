@@ -231,6 +231,11 @@ def two_arguments(net: Any, x: Any) -> Any:
     return net.last(x, x)
 
 
+def asserts(net: Any, x: Any) -> Any:
+    assert x.ndim == 3
+    return net.last(x)
+
+
 def sets(net: Any, x: Any) -> Any:
     net.kept = x
     return net.last(x)
@@ -250,6 +255,7 @@ REFUSED: list[tuple[Any, str]] = [
     (random_layer, r"Dropout at self.drop: in training mode .* random.*model.eval\(\)"),
     (unknown_function, r"`return net.last\(nnx.celu\(net.first\(x\)\)\)`, is not understood"),
     (two_arguments, "it gives self.last more than the data"),
+    (asserts, "`assert x.ndim == 3`, is not understood: it asserts what is not so here"),
     (sets, "it sets self.kept"),
 ]
 
@@ -306,6 +312,8 @@ ACTIVATIONS: list[tuple[Callable[[Any], Any], Node]] = [
     (lambda x: jax.nn.selu(x), lnk.Selu()),
     (lambda x: jax.nn.softplus(x), lnk.Softplus()),
     (lambda x: jax.nn.sigmoid(x), lnk.Sigmoid()),
+    (lambda x: jax.scipy.special.expit(x), lnk.Sigmoid()),
+    (lambda x: jax.lax.logistic(x), lnk.Sigmoid()),
     (lambda x: jnp.tanh(x), lnk.Tanh()),
 ]
 
@@ -367,6 +375,9 @@ NO_LAYERS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda net, x: net.first(x) * 0.0, "it multiplies the data by 0"),
     (lambda net, x: net.first(x) * float("nan"), "it multiplies the data by nan"),
     (lambda net, x: net.first(x) + "a", r"it adds what is no number \(a str\) to the data"),
+    (lambda net, x: net.last(x if x.shape[0] == 1 else net.first(x)), "the number of inputs"),
+    (lambda net, x: x if x.shape[-1] == 16 else net.first(x), "features, which no layer tells"),
+    (lambda net, x: net.last(x).squeeze(-1).ndim, "the shape of the data without their last axis"),
     (lambda net, x: net.first(x) % 2, "the whole part or the rest of a division"),
 ]
 
@@ -538,6 +549,68 @@ def test_a_square_is_the_polynomial() -> None:
     by_hand = serial(D, lnk.Polynomial((0.0, 0.0, 1.0)), OUT)
     np.testing.assert_allclose(lnk.ntk(read)(x), lnk.ntk(by_hand)(x), rtol=1e-12)
     assert read == from_flax(Net(lambda net, x: net.last(jnp.square(net.first(x)))))
+
+
+def asks_for_axes(net: Any, x: Any) -> Any:
+    if x.ndim == 1:
+        x = x[None]
+    assert len(x.shape) == 2
+    h = net.first(x)
+    _, features = h.shape
+    assert features == h.shape[1] == h.shape[-1] == 16
+    y = net.a(nnx.relu(h))
+    y = net.last(h + y if y.shape == h.shape else net.b(h) + y)
+    assert y.shape[-1] == 1
+    assert y.shape != h.shape
+    return y
+
+
+def test_shapes_of_vectors() -> None:
+    net = Net(asks_for_axes)
+    assert net(np.ones((2, 3))).shape == (2, 1)
+    assert from_flax(net) == serial(D, residual(Relu(), D), OUT)
+
+
+class Images(nnx.Module):
+    """A convolution, and a call that is said when it is made."""
+
+    def __init__(self, call: Callable[[Any, Any], Any]) -> None:
+        rngs = nnx.Rngs(0)
+        self.conv, self.last = nnx.Conv(3, 8, (3, 3), rngs=rngs), nnx.Linear(8, 1, rngs=rngs)
+        self.again = nnx.Conv(8, 8, (3, 3), strides=2, rngs=rngs)
+        self.call = call
+
+    def __call__(self, x: Any) -> Any:
+        return self.call(self, x)
+
+
+def asks_behind_the_layers(net: Any, x: Any) -> Any:
+    x = net.conv(x)
+    assert x.ndim == 4 and x.shape[-1] == 8
+    x = x.mean(axis=(1, 2))
+    assert x.ndim == 2
+    return net.last(x)
+
+
+def asks_before(net: Any, x: Any) -> Any:
+    if x.ndim == 3:
+        x = x[None]
+    return net.last(net.conv(x).mean(axis=(1, 2)))
+
+
+def compares_images(net: Any, x: Any) -> Any:
+    x = net.conv(x)
+    y = net.again(x)
+    return net.last((y if y.shape == x.shape else nnx.relu(x)).mean(axis=(1, 2)))
+
+
+def test_shapes_of_images() -> None:
+    arch = serial(lnk.Conv(8, (3, 3)), lnk.GlobalAvgPool(), OUT)
+    assert from_flax(Images(asks_behind_the_layers)) == arch
+    with pytest.raises(lnk.errors.ArchitectureError, match="no layer has told the number of axes"):
+        from_flax(Images(asks_before))
+    with pytest.raises(lnk.errors.ArchitectureError, match="depends on the shape of the data"):
+        from_flax(Images(compares_images))
 
 
 DROPS: dict[str, Callable[[Net, Any], Any]] = {

@@ -8,7 +8,7 @@ from flax import nnx
 
 from lnkernel.arch import Node, Serial, serial
 from lnkernel.arch.compose import layers_of
-from lnkernel.arch.facts import position_axes
+from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network, rows_of
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
@@ -22,7 +22,7 @@ from lnkernel.finite.reading import (  # noqa: F401  # they register their reade
 )
 from lnkernel.finite.reading.refusals import NotUnderstoodError
 from lnkernel.finite.reading.registry import Reading, read
-from lnkernel.finite.reading.shapes import Squeezed, axes_told, without_end
+from lnkernel.finite.reading.shapes import Squeezed, axes_told, vectors_taken, without_end
 from lnkernel.finite.reading.tracing import REMEDY
 
 Stds = float | Sequence[float] | None
@@ -96,13 +96,15 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     count = sum(type(part) in (nnx.Linear, nnx.Conv) for _, part in nnx.iter_modules(module))
     stds = zip(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count), strict=True)
     told: list[int] = []
-    token = axes_told.set(told)
+    taken: list[bool] = []
+    tokens = axes_told.set(told), vectors_taken.set(taken)
     try:
         node, _ = read(module, Reading(None, stds))
     except NotUnderstoodError as problem:  # of a function that stands in a sequence
         raise ArchitectureError(type(module).__name__, "", problem.why, REMEDY) from None
     finally:
-        axes_told.reset(token)
+        axes_told.reset(tokens[0])
+        vectors_taken.reset(tokens[1])
     layers = without_end(layers_of(node))
     arch = check_network(Serial(layers))
     if any(isinstance(part, Squeezed) for _, part, _ in rows_of(arch)):
@@ -113,6 +115,13 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
             "Leave it out there; behind the last layer it may stand",
         )
     _check_axes(arch, told)
+    if taken and acts_on_positions(arch):
+        raise ArchitectureError(
+            "ndim or shape",
+            "",
+            "it was asked where no layer has told the number of axes, and inputs have positions here",
+            "Leave it out there; behind nnx.Conv, and behind a mean or a reshape in the same call, it is known",
+        )
     return serial(*layers)
 
 

@@ -2,22 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
 from lnkernel.arch import Flatten, GlobalAvgPool, Node, flow
-from lnkernel.arch.flow import Place
+from lnkernel.arch.flow import Kind, Place, Space
 from lnkernel.arch.node import node
 from lnkernel.finite.reading.refusals import NotUnderstoodError
 
+DEPENDS = "what it does depends on the shape of the data"
+
+
+class InputCount:
+    """The number of inputs, which nothing but a reshape may take."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise NotUnderstoodError("what it does depends on the number of inputs")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__
+
 
 class Sizes:
-    """The shape of the data, of which only the number of inputs has a meaning here."""
+    """The shape of the data, of which the number of axes and that of features are known at times."""
 
-    def __getitem__(self, place: object) -> Sizes:
-        if place != 0:
-            raise NotUnderstoodError("what it does depends on the shape of the data")
-        return self
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, width: int | None, count_axes: Callable[[], int]):
+        self._width = width
+        self._count_axes = count_axes
+
+    def __getitem__(self, place: object) -> InputCount | int:
+        if place == 0:
+            return InputCount()
+        if place == -1 or (place == 1 and len(self) == 2):
+            if self._width is None:
+                raise NotUnderstoodError("it asks for the number of features, which no layer tells")
+            return self._width
+        raise NotUnderstoodError(DEPENDS)
+
+    def __len__(self) -> int:
+        return self._count_axes()
+
+    def __iter__(self) -> Iterator[InputCount | int]:
+        return (self[place] for place in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Vectors of as many features have the same shape; of images that is not known."""
+        if not isinstance(other, Sizes) or self._width is None or other._width is None:
+            raise NotUnderstoodError(DEPENDS)
+        if self._width != other._width:
+            return False
+        if len(self) != 2 or len(other) != 2:
+            raise NotUnderstoodError(DEPENDS)
+        return True
+
+
+# whether an input was taken for a vector while a module is read, because the number of its axes was asked
+vectors_taken: ContextVar[list[bool]] = ContextVar("vectors_taken")
+
+
+def count_axes(before: Node) -> int:
+    """The axes of the data behind these layers: inputs, positions and features."""
+    *_, (_, _, place) = flow.walk(before, Place(Kind.ANY))
+    if place.space is Space.ANY:
+        vectors_taken.get([]).append(True)
+        return 2
+    if place.space is Space.POSITIONS:
+        if place.axes is None:
+            raise NotUnderstoodError("it asks for the number of axes, which no layer tells")
+        return 2 + place.axes
+    return 2
 
 
 # how many axes of positions the functions below were told of while a module is read
@@ -27,7 +84,7 @@ axes_told: ContextVar[list[int]] = ContextVar("axes_told")
 def flattened(*shape: Any) -> Node:
     """The layer of `reshape(x.shape[0], -1)`."""
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    if len(sizes) != 2 or not isinstance(sizes[0], Sizes) or sizes[1] != -1:
+    if len(sizes) != 2 or not isinstance(sizes[0], InputCount) or sizes[1] != -1:
         raise NotUnderstoodError("it reshapes the data otherwise than by (x.shape[0], -1)")
     return Flatten()
 

@@ -15,7 +15,14 @@ from lnkernel.arch.compose import layers_of
 from lnkernel.arch.flow import Kind, Place
 from lnkernel.finite.reading.arithmetic import SQUARE, clipped, fixed_number
 from lnkernel.finite.reading.refusals import UNKNOWN_FUNCTION, NotUnderstoodError
-from lnkernel.finite.reading.shapes import Sizes, flattened, mean_over, squeezed
+from lnkernel.finite.reading.shapes import (
+    Sizes,
+    Squeezed,
+    count_axes,
+    flattened,
+    mean_over,
+    squeezed,
+)
 
 
 @dataclass(frozen=True, eq=False)  # one event in one call, and no other, however alike
@@ -106,8 +113,15 @@ class Token:
 
     @property
     def shape(self) -> Sizes:
-        """A shape of which the number of inputs may be taken, to flatten the rest."""
-        return Sizes()
+        """A shape of which the number of inputs may be taken, to flatten the rest, and what is known."""
+        if any(isinstance(each, Squeezed) for each in layers_of(in_sequence(self.trail))):
+            raise NotUnderstoodError("it asks for the shape of the data without their last axis")
+        return Sizes(self.width, lambda: count_axes(in_sequence(self.trail)))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes, where layers tell it, or all is about vectors."""
+        return len(self.shape)
 
     def reshape(self, *shape: Any) -> Token:
         """All positions and features side by side: `x.reshape(x.shape[0], -1)`."""
