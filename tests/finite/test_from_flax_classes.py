@@ -454,6 +454,52 @@ def test_a_line_of_a_compiled_function_is_named() -> None:
         from_flax(net)
 
 
+class Parent(nnx.Module):
+    """A class to be extended."""
+
+    def __init__(self, net: Net) -> None:
+        self.first, self.a, self.last = net.first, net.a, net.last
+
+    def features(self, x: Any) -> Any:
+        return nnx.relu(self.first(x))
+
+    @property
+    def end(self) -> Any:
+        return self.last
+
+    def __call__(self, x: Any) -> Any:
+        return self.end(self.features(x))
+
+
+class Child(Parent):
+    def features(self, x: Any) -> Any:
+        return nnx.relu(self.a(super().features(x)))
+
+
+class Grandchild(Child):
+    @nnx.jit
+    def features(self, x: Any) -> Any:
+        return super(Child, self).features(x)
+
+    def __call__(self, x: Any) -> Any:
+        return -super().__call__(x) if super().end else x
+
+
+def test_methods_of_parents_are_read() -> None:
+    assert from_flax(Child(Net(plain))) == serial(D, Relu(), D, Relu(), OUT)
+    assert from_flax(Grandchild(Net(plain))) == serial(D, Relu(), OUT, lnk.Scale(-1.0))
+
+
+def test_a_parent_of_flax_is_not_followed() -> None:
+    class Doubled(nnx.Linear):
+        def __call__(self, x: Any) -> Any:  # type: ignore[override]
+            return 2 * super().__call__(x)
+
+    message = r"it calls super\(\).__call__, and the code of Linear is not followed"
+    with pytest.raises(lnk.errors.ArchitectureError, match=message):
+        from_flax(Doubled(3, 1, rngs=nnx.Rngs(0)))
+
+
 def test_a_layer_of_nobody_is_refused() -> None:
     """Flax does not find the parameters within nnx.jit, so that they would not be trained."""
     net: Any = Sequence(Net(plain))
