@@ -382,6 +382,33 @@ NO_LAYERS: list[tuple[Callable[[Any, Any], Any], str]] = [
 ]
 
 
+class Stack(nnx.Module):
+    """Layers whose parameters are stacked, in the ways of Flax."""
+
+    def __init__(self, way: str) -> None:
+        make = nnx.vmap(lambda rngs: nnx.Linear(3, 3, rngs=rngs))
+        self.blocks, self.way = make(nnx.Rngs(0).split(2)), way
+
+    def __call__(self, x: Any) -> Any:
+        if self.way == "scan":
+            scan = nnx.scan(in_axes=(0, nnx.Carry), out_axes=nnx.Carry)
+            return scan(lambda block, x: nnx.relu(block(x)))(self.blocks, x)
+        return self.kept(x)
+
+    @nnx.remat
+    def kept(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize("way", ["scan", "remat"])
+def test_transformations_of_flax_are_named(way: str) -> None:
+    module = Stack(way)
+    assert module(jnp.ones((2, 3))).shape == (2, 3)
+    with pytest.raises(lnk.errors.ArchitectureError, match=r"such as nnx.scan.*loop") as found:
+        from_flax(module)
+    assert "Part" not in str(found.value) and "Error" not in str(found.value)
+
+
 @pytest.mark.parametrize("place", range(len(NO_LAYERS)))
 def test_what_is_no_layer_is_told_in_our_words(place: int) -> None:
     call, message = NO_LAYERS[place]

@@ -43,9 +43,10 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
 
     A class of your own is read by calling it, with something in the place of the data that records
     which layers it goes through: its `__call__` may call layers and known activations, also through methods
-    and functions of yours, in loops, and add the results. A line that does anything else with the
-    data is an error that names this line. So are layers that are called twice, whose
-    parameters are shared. (What is read is one call: an `if` on numbers of the module is followed as it is.)
+    and functions of yours, those of parents and those that are compiled, in loops, and add the results, or
+    multiply them by fixed numbers. A line that does anything else with the data is an error that names this
+    line. So are layers that are called twice, whose parameters are shared. (What is read is one call: an `if` on
+    numbers of the module is followed as it is.)
 
     A module does not remember how it was initialised. Unless you say otherwise its Linear layers
     are taken as Flax's defaults make them, `lecun_normal` weights and zero biases, which is

@@ -19,6 +19,10 @@ class NotUnderstoodError(Exception):
 
 
 UNKNOWN_FUNCTION = "it gives the data to a function that is none of the known activations"
+TRANSFORMED = (
+    "it gives layers to a function of a library, such as nnx.scan, nnx.vmap or nnx.remat, where the data are not "
+    "followed; a loop over a list of layers is read"
+)
 
 
 class Refusal(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import re
 import traceback
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +20,7 @@ from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.reading.functions import find_layer, without_jit
 from lnkernel.finite.reading.refusals import (
+    TRANSFORMED,
     UNKNOWN_FUNCTION,
     NotUnderstoodError,
     explain_refusal,
@@ -29,6 +31,7 @@ from lnkernel.finite.reading.tokens import Step, Token, in_sequence
 
 FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
 OURS = str(Path(__file__).parent)
+NAMES_PART = re.compile(rf"\b{Part.__name__}\b")
 LONGEST = 120  # characters of a line that is quoted
 REMEDY = (
     "Its __call__ can call its layers, known activations and methods of its own, add the results, and multiply "
@@ -114,6 +117,9 @@ def _in_short(problem: Exception) -> str:
         return "it asserts what is not so here, where inputs without convolutions are taken for vectors"
     if Token.__name__ in str(problem):  # which are nothing to others' functions
         return UNKNOWN_FUNCTION
+    files = [frame.filename for frame in traceback.extract_tb(problem.__traceback__)]
+    if any(file.startswith(FOREIGN) for file in files) and NAMES_PART.search(str(problem)):
+        return TRANSFORMED
     lines = str(problem).splitlines() or [""]
     said = f"{type(problem).__name__}: {lines[0][:120]}"
     return f"it does something with the data that is no layer ({said})"
