@@ -355,6 +355,7 @@ NO_LAYERS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda net, x: net.last(np.tanh(net.first(x))), "a function that is none of the known"),
     (lambda net, x: jnp.where(x > 0, x, 0), "it compares the data"),
     (lambda net, x: x * (x > 0), "it compares the data"),
+    (lambda net, x: net.first(x) if x == 0 else net.last(x), "it compares the data"),
     (
         lambda net, x: net.last(jnp.clip(net.first(x), None, 1)),
         "otherwise than between two numbers",

@@ -173,7 +173,7 @@ for _names, _what in {
     ("rtruediv",): "divides a number by the data",
     ("floordiv", "rfloordiv", "mod", "rmod"): "takes the whole part or the rest of a division",
     ("rpow",): "takes a power whose exponent is the data",
-    ("lt", "le", "gt", "ge"): "compares the data",
+    ("lt", "le", "gt", "ge", "eq", "ne"): "compares the data",
 }.items():
     for _name in _names:
         setattr(Token, f"__{_name}__", _refuse(_what))
