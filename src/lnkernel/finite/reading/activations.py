@@ -41,9 +41,9 @@ from lnkernel.finite.modules import (
     SmoothActivation,
     StepActivation,
 )
+from lnkernel.finite.reading.arithmetic import SQUARE, clipped, maximum
 from lnkernel.finite.reading.functions import register_function
 from lnkernel.finite.reading.registry import Found, Reading, read_module
-from lnkernel.finite.reading.tokens import clipped, maximum
 
 
 def _leaky_relu(negative_slope: float = 0.01) -> Node:
@@ -66,6 +66,8 @@ register_function(jnp.tanh, Tanh(), name="jnp.tanh")
 register_function(jax.nn.tanh, Tanh())
 register_function(jax.lax.tanh, Tanh())
 register_function(jax.nn.sigmoid, Sigmoid(), name="nnx.sigmoid")
+register_function(jax.scipy.special.expit, Sigmoid())
+register_function(jax.lax.logistic, Sigmoid())
 register_function(jax.nn.softplus, Softplus(), name="nnx.softplus")
 register_function(jnp.sin, Sin(), name="jnp.sin")
 register_function(jnp.cos, Cos(), name="jnp.cos")
@@ -83,7 +85,7 @@ register_function(jnp.abs, Abs(), name="jnp.abs")
 register_function(jnp.absolute, Abs())
 register_function(jax.lax.abs, Abs())
 register_function(abs, Abs())
-register_function(jnp.square, Homogeneous(2, 1.0, 1.0), name="jnp.square")
+register_function(jnp.square, SQUARE, name="jnp.square")
 for _maximum in (jnp.maximum, jax.lax.max, np.maximum):
     register_function(_maximum, None, with_keywords=maximum)
 for _clip in (jnp.clip, np.clip):

@@ -7,7 +7,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
+from flax import nnx
+
 from lnkernel.arch import Node
+
+JITS: tuple[Any, ...] = type(jax.jit(abs)), type(nnx.jit(abs))
 
 
 class Entry(NamedTuple):
@@ -48,8 +53,23 @@ def register_function(
     _entries[id(function)] = Entry(function, layer, with_keywords, listed)
 
 
+def without_jit(function: Any) -> Any:
+    """What `jax.jit` or `nnx.jit` compiles, which computes the same.
+
+    Many functions of JAX are compiled as they are, and those that are registered stay what they are.
+
+    >>> import jax
+    >>> without_jit(jax.jit(jax.nn.relu)) is jax.nn.relu
+    True
+    """
+    while isinstance(function, JITS) and id(function) not in _entries:
+        function = function.__wrapped__
+    return function
+
+
 def find_layer(function: Any) -> Node | None:
     """The layer that a function, or a `functools.partial` of one, is registered for."""
+    function = without_jit(function)
     if id(function) in _entries:
         entry = _entries[id(function)]
         return entry.layer or _bind_keywords(entry, functools.partial(function))

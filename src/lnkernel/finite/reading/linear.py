@@ -19,7 +19,7 @@ def _(part: NTKLinear, reading: Reading) -> Found:
 @read_module.register
 def _(part: nnx.Linear, reading: Reading) -> Found:
     reading.check_width(part, part.in_features)
-    W_std, b_std = next(reading.stds)
+    W_std, b_std = reading.next_stds()
     if W_std is None:
         W_std = 1.0
         check_weights(part, reading.here)

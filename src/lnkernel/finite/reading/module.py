@@ -8,19 +8,21 @@ from flax import nnx
 
 from lnkernel.arch import Node, Serial, serial
 from lnkernel.arch.compose import layers_of
-from lnkernel.arch.facts import position_axes
+from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.flow import check_network, rows_of
 from lnkernel.errors import ArchitectureError, InputError
 from lnkernel.finite.reading import (  # noqa: F401  # they register their readers
     activations,
     composition,
+    dropout,
     linear,
     norms,
     spatial,
     tracing,
 )
+from lnkernel.finite.reading.refusals import NotUnderstoodError
 from lnkernel.finite.reading.registry import Reading, read
-from lnkernel.finite.reading.tokens import NotUnderstoodError, Squeezed, axes_told, without_end
+from lnkernel.finite.reading.shapes import Squeezed, axes_told, vectors_taken, without_end
 from lnkernel.finite.reading.tracing import REMEDY
 
 Stds = float | Sequence[float] | None
@@ -34,15 +36,17 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     `epsilon=0`), `nnx.relu`, `nnx.leaky_relu`, `nnx.elu` and `nnx.gelu` (also in a `functools.partial`),
     `nnx.silu`, `nnx.sigmoid`, `nnx.softplus`, `nnx.selu`, `nnx.hard_tanh`, `nnx.relu6`, `jnp.tanh`, `jnp.sin`,
     `jnp.cos`, `jnp.sign`, `jnp.abs`, `jnp.square`, `jnp.maximum(x, 0)`, `jnp.clip(x, low, high)`, `x.squeeze(-1)` of
-    one output at the end,
-    `nnx.identity`, sequences within sequences, and everything that `network` builds.
+    one output at the end, `x * x`, `-x`, sums with and products by plain numbers such as `(x + y) / 2**0.5`,
+    `nnx.identity`, `nnx.Dropout` in evaluation mode (`model.eval()`), sequences within sequences, and everything
+    that `network` builds.
     A layer that cannot be read is refused, with its place and the reason.
 
     A class of your own is read by calling it, with something in the place of the data that records
     which layers it goes through: its `__call__` may call layers and known activations, also through methods
-    and functions of yours, in loops, and add the results. A line that does anything else with the
-    data is an error that names this line. So are layers that are called twice, whose
-    parameters are shared. (What is read is one call: an `if` on numbers of the module is followed as it is.)
+    and functions of yours, those of parents and those that are compiled, in loops, and add the results, or
+    multiply them by fixed numbers. A line that does anything else with the data is an error that names this
+    line. So are layers that are called twice, whose parameters are shared. (What is read is one call: an `if` on
+    numbers of the module is followed as it is.)
 
     A module does not remember how it was initialised. Unless you say otherwise its Linear layers
     are taken as Flax's defaults make them, `lecun_normal` weights and zero biases, which is
@@ -93,13 +97,15 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
     count = sum(type(part) in (nnx.Linear, nnx.Conv) for _, part in nnx.iter_modules(module))
     stds = zip(_one_each("W_std", W_std, count), _one_each("b_std", b_std, count), strict=True)
     told: list[int] = []
-    token = axes_told.set(told)
+    taken: list[bool] = []
+    tokens = axes_told.set(told), vectors_taken.set(taken)
     try:
         node, _ = read(module, Reading(None, stds))
     except NotUnderstoodError as problem:  # of a function that stands in a sequence
         raise ArchitectureError(type(module).__name__, "", problem.why, REMEDY) from None
     finally:
-        axes_told.reset(token)
+        axes_told.reset(tokens[0])
+        vectors_taken.reset(tokens[1])
     layers = without_end(layers_of(node))
     arch = check_network(Serial(layers))
     if any(isinstance(part, Squeezed) for _, part, _ in rows_of(arch)):
@@ -110,6 +116,13 @@ def from_flax(module: nnx.Module, *, W_std: Stds = None, b_std: Stds = None) -> 
             "Leave it out there; behind the last layer it may stand",
         )
     _check_axes(arch, told)
+    if taken and acts_on_positions(arch):
+        raise ArchitectureError(
+            "ndim or shape",
+            "",
+            "it was asked where no layer has told the number of axes, and inputs have positions here",
+            "Leave it out there; behind nnx.Conv, and behind a mean or a reshape in the same call, it is known",
+        )
     return serial(*layers)
 
 

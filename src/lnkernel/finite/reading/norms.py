@@ -11,7 +11,7 @@ from lnkernel.arch import GroupNorm, LayerNorm, RMSNorm
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.modules import ExactNorm, GroupRMSNorm
 from lnkernel.finite.reading.registry import Found, Reading, read, read_module
-from lnkernel.finite.reading.tokens import axes_told
+from lnkernel.finite.reading.shapes import axes_told
 
 
 @read_module.register

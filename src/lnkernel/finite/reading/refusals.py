@@ -10,6 +10,21 @@ from flax import nnx
 from lnkernel.finite.reading.functions import list_functions
 
 
+class NotUnderstoodError(Exception):
+    """What the user's line does with the data is no layer; `why` is the end of a sentence about it."""
+
+    def __init__(self, why: str):
+        super().__init__(why)
+        self.why = why
+
+
+UNKNOWN_FUNCTION = "it gives the data to a function that is none of the known activations"
+TRANSFORMED = (
+    "it gives layers to a function of a library, such as nnx.scan, nnx.vmap or nnx.remat, where the data are not "
+    "followed; a loop over a list of layers is read"
+)
+
+
 class Refusal(NamedTuple):
     """What an `ArchitectureError` says besides the position."""
 
@@ -48,8 +63,3 @@ def _(part: nnx.PReLU) -> Refusal:
 def _(part: nnx.BatchNorm) -> Refusal:
     why = "it normalises over a batch, so one point's output depends on the other points"
     return Refusal("BatchNorm", why, "Use nnx.LayerNorm")
-
-
-@explain_refusal.register
-def _(part: nnx.Dropout) -> Refusal:
-    return Refusal("Dropout", "it is random at every call", "Leave it out")

@@ -18,8 +18,8 @@ from flax import nnx
 from lnkernel.arch import Node
 from lnkernel.arch.flow import Kind, Place, step
 from lnkernel.errors import ArchitectureError
-from lnkernel.finite.reading.functions import find_layer
-from lnkernel.finite.reading.refusals import explain_refusal
+from lnkernel.finite.reading.functions import find_layer, without_jit
+from lnkernel.finite.reading.refusals import NotUnderstoodError, explain_refusal
 
 Found = tuple[Node, int | None]  # a node, and the number of features behind it, if known
 Stds = Iterator[tuple[float | None, float | None]]
@@ -42,7 +42,18 @@ class Reading:
 
     def is_shared(self, part: Any) -> bool:
         """Whether this module has been read before and has parameters, which two layers then share."""
-        return id(part) in self.seen and bool(jax.tree.leaves(nnx.state(part)))
+        trained = nnx.Not(nnx.RngState)  # the counters of a Dropout are no parameters
+        return id(part) in self.seen and bool(jax.tree.leaves(nnx.state(part, trained)))
+
+    def next_stds(self) -> tuple[float | None, float | None]:
+        """What the user said of the next layer; all that belong to the module have been counted."""
+        found = next(self.stds, None)
+        if found is None:
+            raise NotUnderstoodError(
+                "it calls a layer that does not belong to the module (one inside of nnx.jit does not), so that its "
+                "parameters are not trained"
+            )
+        return found
 
     def check_width(self, part: Any, expected: int) -> None:
         """Refuse a part that takes another number of features than there are before it."""
@@ -70,6 +81,7 @@ def read_module(part: Any, reading: Reading) -> Found:
 
 def read(part: Any, reading: Reading) -> Found:
     """The node that `part` stands for, and the number of features behind it, if known."""
+    part = without_jit(part)
     if isinstance(part, nnx.Module):
         if reading.is_shared(part):
             raise ArchitectureError(

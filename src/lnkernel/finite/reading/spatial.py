@@ -26,10 +26,10 @@ from lnkernel.arch import (
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.attention import Embedding, SelfAttention
 from lnkernel.finite.reading.functions import register_function
-from lnkernel.finite.reading.refusals import Refusal, explain_refusal
+from lnkernel.finite.reading.refusals import NotUnderstoodError, Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
+from lnkernel.finite.reading.shapes import flattened, mean_over, squeezed
 from lnkernel.finite.reading.spread import check_bias, check_weights
-from lnkernel.finite.reading.tokens import NotUnderstoodError, flattened, mean_over, squeezed
 from lnkernel.finite.spatial import (
     LocalConv,
     Mean,
@@ -46,7 +46,7 @@ from lnkernel.finite.spatial import (
 @read_module.register
 def _(part: nnx.Conv, reading: Reading) -> Found:
     reading.check_width(part, part.in_features)
-    W_std, b_std = next(reading.stds)
+    W_std, b_std = reading.next_stds()
     size = tuple(part.kernel_size)
     strides = _one_each(part.strides, len(size))
     padding = _padding(part, size, strides, reading.here)

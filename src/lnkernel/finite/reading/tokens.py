@@ -7,105 +7,22 @@ beginning can be added; what lies behind that beginning is a sum of branches.
 from __future__ import annotations
 
 import inspect
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
-
-from lnkernel.arch import Clip, Flatten, GlobalAvgPool, Identity, Node, Parallel, Relu, Serial, flow
+from lnkernel.arch import Identity, Node, Parallel, Scale, Serial, Shift, flow
 from lnkernel.arch.compose import layers_of
 from lnkernel.arch.flow import Kind, Place
-from lnkernel.arch.node import node
-from lnkernel.check.numbers import as_number
-
-
-class NotUnderstoodError(Exception):
-    """What the user's line does with the data is no layer; `why` is the end of a sentence about it."""
-
-    def __init__(self, why: str):
-        super().__init__(why)
-        self.why = why
-
-
-UNKNOWN_FUNCTION = "it gives the data to a function that is none of the known activations"
-
-
-class Sizes:
-    """The shape of the data, of which only the number of inputs has a meaning here."""
-
-    def __getitem__(self, place: object) -> Sizes:
-        if place != 0:
-            raise NotUnderstoodError("what it does depends on the shape of the data")
-        return self
-
-
-# how many axes of positions the functions below were told of while a module is read
-axes_told: ContextVar[list[int]] = ContextVar("axes_told")
-
-
-def flattened(*shape: Any) -> Node:
-    """The layer of `reshape(x.shape[0], -1)`."""
-    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    if len(sizes) != 2 or not isinstance(sizes[0], Sizes) or sizes[1] != -1:
-        raise NotUnderstoodError("it reshapes the data otherwise than by (x.shape[0], -1)")
-    return Flatten()
-
-
-def mean_over(axis: Any = None, keepdims: bool = False) -> Node:
-    """The layer of a mean over axes 1, 2, ..., which are to be all axes of the positions."""
-    axes = (axis,) if isinstance(axis, int) else axis
-    if keepdims or not isinstance(axes, tuple | list) or sorted(axes) != [*range(1, len(axes) + 1)]:
-        raise NotUnderstoodError("it takes a mean that is not over all positions, axis=(1, 2)")
-    axes_told.get([]).append(len(axes))
-    return GlobalAvgPool()
-
-
-def maximum(**constant: Any) -> Node:
-    """The layer of the larger of the data and 0, whichever of the two arguments is the constant."""
-    if [_plain(value) for value in constant.values()] != [0]:
-        raise NotUnderstoodError("it takes the larger of the data and of what is not the number 0")
-    return Relu()
-
-
-def clipped(min: Any = None, max: Any = None, a_min: Any = None, a_max: Any = None) -> Node:
-    """The layer of `clip`, with the words of JAX or with those of NumPy."""
-    low, high = _plain(min if a_min is None else a_min), _plain(max if a_max is None else a_max)
-    if low == 0 and (max, a_max) == (None, None):
-        return Relu()
-    if low is None or high is None:
-        raise NotUnderstoodError("it clips the data otherwise than between two numbers")
-    return Clip(low, high)
-
-
-def _plain(value: Any) -> float | None:
-    """A number of Python, NumPy or JAX; None for all else."""
-    return None if isinstance(value, Token) or np.ndim(value) else as_number(value)
-
-
-@node
-class Squeezed(Node):
-    """The end of a network of one output without the axis of that output; no architecture has it."""
-
-
-def squeezed(axis: Any = None) -> Node:
-    """The layer of `squeeze(-1)`."""
-    if axis not in (-1, (-1,)):
-        raise NotUnderstoodError("it removes other axes than the last, axis=-1")
-    return Squeezed()
-
-
-@flow.step.register
-def _(layer: Squeezed, place: Place, here: str) -> Place:
-    if place.width != 1:
-        many = "features" if place.width is None else f"{place.width} features"
-        raise NotUnderstoodError(f"it removes the axis of {many}, which are not known to be one")
-    return place
-
-
-def without_end(layers: tuple[Node, ...]) -> tuple[Node, ...]:
-    """All layers but a squeeze behind them."""
-    return layers[:-1] if layers and isinstance(layers[-1], Squeezed) else layers
+from lnkernel.finite.reading.arithmetic import SQUARE, clipped, fixed_number
+from lnkernel.finite.reading.refusals import UNKNOWN_FUNCTION, NotUnderstoodError
+from lnkernel.finite.reading.shapes import (
+    Sizes,
+    Squeezed,
+    count_axes,
+    flattened,
+    mean_over,
+    squeezed,
+)
 
 
 @dataclass(frozen=True, eq=False)  # one event in one call, and no other, however alike
@@ -134,22 +51,77 @@ class Token:
         """The data behind one more layer."""
         return Token((*self.trail, Step(node)), width)
 
+    def scaled_by(self, factor: float) -> Token:
+        """Every coordinate times a fixed number."""
+        if factor == 0:
+            raise NotUnderstoodError("it multiplies the data by 0")
+        return self if factor == 1 else self.behind(Scale(factor), self.width)
+
+    def shifted_by(self, offset: float) -> Token:
+        """Every coordinate plus a fixed number; `sum` starts at 0."""
+        return self if offset == 0 else self.behind(Shift(offset), self.width)
+
+    def _times(self, other: Token) -> Token:
+        """A square is a layer; of all other products of the data no kernel is known."""
+        if self.trail != other.trail:  # steps are equal only to themselves
+            raise NotUnderstoodError(
+                "it multiplies two different values of the data, and the kernel of a product is not known"
+            )
+        return self.behind(SQUARE, self.width)
+
     def __add__(self, other: object) -> Token:
         if isinstance(other, Token):
             return _add(self, other)
-        if isinstance(other, int | float) and other == 0:  # where `sum` starts
-            return self
-        raise NotUnderstoodError(f"it adds a {type(other).__name__} to the data")
+        return self.shifted_by(fixed_number(other, "it adds {} to the data"))
 
     __radd__ = __add__
+
+    def __sub__(self, other: object) -> Token:
+        if isinstance(other, Token):
+            return _add(self, -other)
+        return self.shifted_by(-fixed_number(other, "it subtracts {} from the data"))
+
+    def __rsub__(self, other: object) -> Token:
+        return (-self).shifted_by(fixed_number(other, "it subtracts the data from {}"))
+
+    def __mul__(self, other: object) -> Token:
+        if isinstance(other, Token):
+            return self._times(other)
+        return self.scaled_by(fixed_number(other, "it multiplies the data by {}"))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: object) -> Token:
+        number = 0.0
+        if not isinstance(other, Token):
+            number = fixed_number(other, "it divides the data by {}")
+        if number == 0:
+            what = "the data" if isinstance(other, Token) else "0"
+            raise NotUnderstoodError(f"it divides the data by {what}")
+        return self.scaled_by(1 / number)
+
+    def __pow__(self, power: object) -> Token:
+        if isinstance(power, int | float) and power == 2:
+            return self._times(self)
+        raise NotUnderstoodError("it raises the data to a power other than 2")
+
+    def __neg__(self) -> Token:
+        return self.scaled_by(-1.0)
 
     def __pos__(self) -> Token:
         return self
 
     @property
     def shape(self) -> Sizes:
-        """A shape of which the number of inputs may be taken, to flatten the rest."""
-        return Sizes()
+        """A shape of which the number of inputs may be taken, to flatten the rest, and what is known."""
+        if any(isinstance(each, Squeezed) for each in layers_of(in_sequence(self.trail))):
+            raise NotUnderstoodError("it asks for the shape of the data without their last axis")
+        return Sizes(self.width, lambda: count_axes(in_sequence(self.trail)))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes, where layers tell it, or all is about vectors."""
+        return len(self.shape)
 
     def reshape(self, *shape: Any) -> Token:
         """All positions and features side by side: `x.reshape(x.shape[0], -1)`."""
@@ -191,19 +163,17 @@ class Token:
 
 def _refuse(what: str) -> Any:
     def method(self: Token, *others: object) -> NoReturn:
-        raise NotUnderstoodError(f"it {what} the data")
+        raise NotUnderstoodError(f"it {what}")
 
     return method
 
 
 for _names, _what in {
-    ("mul", "rmul"): "multiplies",
-    ("matmul", "rmatmul"): "takes a matrix product of",
-    ("truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod"): "divides",
-    ("sub", "rsub"): "subtracts from",
-    ("pow", "rpow"): "raises to a power",
-    ("neg",): "negates",
-    ("lt", "le", "gt", "ge"): "compares",
+    ("matmul", "rmatmul"): "takes a matrix product of the data",
+    ("rtruediv",): "divides a number by the data",
+    ("floordiv", "rfloordiv", "mod", "rmod"): "takes the whole part or the rest of a division",
+    ("rpow",): "takes a power whose exponent is the data",
+    ("lt", "le", "gt", "ge", "eq", "ne"): "compares the data",
 }.items():
     for _name in _names:
         setattr(Token, f"__{_name}__", _refuse(_what))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import re
 import traceback
 from pathlib import Path
 from types import FunctionType
@@ -17,30 +18,31 @@ from flax import nnx
 from lnkernel.arch import Serial
 from lnkernel.arch.compose import layers_of
 from lnkernel.errors import ArchitectureError
-from lnkernel.finite.reading.functions import find_layer
-from lnkernel.finite.reading.refusals import explain_refusal
-from lnkernel.finite.reading.registry import Found, Reading, read, read_module
-from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
-from lnkernel.finite.reading.tokens import (
+from lnkernel.finite.reading.functions import find_layer, without_jit
+from lnkernel.finite.reading.refusals import (
+    TRANSFORMED,
     UNKNOWN_FUNCTION,
     NotUnderstoodError,
-    Step,
-    Token,
-    in_sequence,
+    explain_refusal,
 )
+from lnkernel.finite.reading.registry import Found, Reading, read, read_module
+from lnkernel.finite.reading.stand_ins import Part, copy_function, is_users
+from lnkernel.finite.reading.tokens import Step, Token, in_sequence
 
 FOREIGN = tuple(str(Path(module.__file__).parent) for module in (jax, flax) if module.__file__)
 OURS = str(Path(__file__).parent)
+NAMES_PART = re.compile(rf"\b{Part.__name__}\b")
+LONGEST = 120  # characters of a line that is quoted
 REMEDY = (
-    "Its __call__ can call its layers, known activations and methods of its own, and add the results; "
-    "write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
+    "Its __call__ can call its layers, known activations and methods of its own, add the results, and multiply "
+    "them by fixed numbers; write the rest as an nnx.Sequential, or describe the network by lnkernel.serial"
 )
 
 
 @read_module.register
 def _(part: nnx.Module, reading: Reading) -> Found:
     """Every module whose type has no reader comes here."""
-    call = inspect.getattr_static(part, "__call__", None)
+    call = without_jit(inspect.getattr_static(part, "__call__", None))
     if not isinstance(call, FunctionType) or not is_users(call):
         refusal = explain_refusal(part)
         raise ArchitectureError(refusal.name, reading.here, refusal.reason, refusal.remedy)
@@ -69,7 +71,7 @@ def follow(module: Any, call: FunctionType, reading: Reading) -> Found:
         end = copy_function(call, record)(*given, Token((), reading.width))
         if not isinstance(end, Token):
             raise NotUnderstoodError(
-                f"it returns a {type(end).__name__}, not what became of the data"
+                f"it returns a {type(end).__name__}, where the output alone is expected"
             )
         _demand_tree(end.trail)
     except NotUnderstoodError as problem:
@@ -99,16 +101,25 @@ def _refusal(module: Any, reading: Reading, problem: BaseException, why: str) ->
     ]
     if frames:
         last = frames[-1]
-        text = linecache.getline(last.filename, last.lineno or 0).strip()
+        text = _cut(linecache.getline(last.filename, last.lineno or 0).strip())
         said = f", `{text}`," if text else ""
         why = f"line {last.lineno} of {Path(last.filename).name}{said} is not understood: {why}"
     name = getattr(module, "__name__", type(module).__name__)
     return ArchitectureError(name, reading.here, why, REMEDY)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
 def _in_short(problem: Exception) -> str:
+    if isinstance(problem, AssertionError):
+        return "it asserts what is not so here, where inputs without convolutions are taken for vectors"
     if Token.__name__ in str(problem):  # which are nothing to others' functions
         return UNKNOWN_FUNCTION
+    files = [frame.filename for frame in traceback.extract_tb(problem.__traceback__)]
+    if any(file.startswith(FOREIGN) for file in files) and NAMES_PART.search(str(problem)):
+        return TRANSFORMED
     lines = str(problem).splitlines() or [""]
     said = f"{type(problem).__name__}: {lines[0][:120]}"
     return f"it does something with the data that is no layer ({said})"
