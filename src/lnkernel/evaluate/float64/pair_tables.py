@@ -273,35 +273,39 @@ def slope_table(layer: Elementwise, longest: float) -> Halves | None:
         return None
     if end_table(layer, longest).curves.left > ENOUGH_OF_ENDS:
         return None
-    made, left = _enough(layer, within, False, COUNTS)
-    return made if left < ENOUGH else None
+    return _enough(layer, within, _kind(layer, within, False), COUNTS)
 
 
 @lru_cache(maxsize=64)
 def euler_table(layer: Elementwise, longest: float) -> Halves:
     """E u phi'(u) v phi'(v) over the product of the lengths: made where a rule asks for it."""
-    return _enough(layer, range_of(layer, longest), True, MOST)[0]
+    within = range_of(layer, longest)
+    kind = _kind(layer, within, True)
+    return _enough(layer, within, kind, MOST) or _table(layer, within, kind, MOST[-1])[0]
 
 
-def _enough(
-    layer: Elementwise, within: Range, euler: bool, most_counts: Counts
-) -> tuple[Halves, float]:
-    """A table of as few numbers as suffice, or of the most there are; and what may be missing."""
-    kind = Kind(euler, _fall(layer, within, euler))
+def _enough(layer: Elementwise, within: Range, kind: Kind, several: Counts) -> Halves | None:
+    """A table of as few numbers as suffice; None where the most do not."""
     least = 0.0
-    for counts in most_counts:
-        if counts[0] < least and counts is not most_counts[-1]:
-            continue
-        halves = _halves(layer, within, kind, counts)
-        most = max(abs(half[0]).max() for half in halves)
-        ends = (end for half in halves for end in (half[0, -2:], half[0, ..., -2:]))
-        left = max(abs(end).max() for end in ends) / most
-        if left < ENOUGH:
-            break
-        # coefficients fall like powers
-        least = counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
+    for counts in several:
+        if counts[0] >= least:
+            made, left = _table(layer, within, kind, counts)
+            if left < ENOUGH:
+                return made
+            # coefficients fall like powers
+            least = counts[0] * math.log(ENOUGH) / math.log(min(left, 0.5))
+    return None
+
+
+def _table(
+    layer: Elementwise, within: Range, kind: Kind, counts: tuple[int, int]
+) -> tuple[Halves, float]:
+    """A table of so many numbers, and the size of the last coefficients beside the largest."""
+    halves = _halves(layer, within, kind, counts)
+    most = max(abs(half[0]).max() for half in halves)
+    ends = (end for half in halves for end in (half[0, -2:], half[0, ..., -2:]))
     acute, obtuse = (_trimmed(half) for half in halves)
-    return Halves(within, kind.fall, acute, obtuse), left
+    return Halves(within, kind.fall, acute, obtuse), max(abs(end).max() for end in ends) / most
 
 
 def _trimmed(square: np.ndarray) -> Half:
@@ -315,12 +319,13 @@ def _trimmed(square: np.ndarray) -> Half:
     return tuple(np.ascontiguousarray(part.transpose(2, 0, 1)) for part in parts)
 
 
-def _fall(layer: Elementwise, within: Range, euler: bool) -> float:
-    """The power of `Range.far` with which the expectation falls for either input, as of a function that saturates."""
+def _kind(layer: Elementwise, within: Range, euler: bool) -> Kind:
+    """The expectation, and the power of `Range.far` with which it falls for either input, as of a function that
+    saturates."""
     sizes = _sizes(layer, within.lengths(np.array([1e-6, 1.0])))
     first, last = sizes.growth if euler else sizes.slopes
     falls = last * within.far(within.longest) ** 0.75 < 0.7 * first
-    return (1.5 if euler else 0.5) if falls else 0.0
+    return Kind(euler, (1.5 if euler else 0.5) if falls else 0.0)
 
 
 def _halves(
