@@ -158,3 +158,19 @@ def test_a_variance_for_each_point_in_the_regressor() -> None:
     model = lnk.sklearn.NTKRegressor(noise=noise).fit(X, Y)
     usual = lnk.posterior(model.arch_, X, Y, noise=noise)
     assert model.predict(X) == pytest.approx(usual.mean(X), abs=1e-13)
+
+
+def test_a_failure_is_no_certainty() -> None:
+    """Of a singular matrix, or of a noise that is none, the standard deviation is unknown and not 0."""
+    twice = np.array([[1.0], [1.0], [2.0]])
+    y = np.array([1.0, 0.0, 0.5])
+
+    def spread(x: Any, noise: Any) -> Any:
+        return lnk.posterior(LINE, x, y, noise=noise).std(X)
+
+    with jax.enable_x64(True):
+        for x, noise in ((twice, 0.0), (X[:3], np.nan), (X[:3], -5.0)):
+            assert np.isnan(jax.jit(spread)(x, noise)).all()
+        post = lnk.posterior(LINE, X, Y)
+        at_data = jax.grad(lambda x: post.std(x).sum())(X)
+        assert (np.asarray(jax.jit(post.std)(X)) < 1e-6).all() and np.isfinite(at_data).all()

@@ -215,7 +215,8 @@ class Posterior:
         some = (
             variance > 0
         )  # where it is 0 it has a kink; the mean of its slopes on both sides is 0
-        return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
+        root = jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
+        return jnp.where(jnp.isnan(variance), variance, root)  # a failure is no certainty
 
     def covariance(self, x: MorePoints) -> Covariance:
         r"""$k(x, x') - k(x, X)\,A^{-1} k(X, x')$ for all pairs of the points x: (m, m), float64.
