@@ -173,7 +173,7 @@ class _Mean:
 
     def most(self, x: np.ndarray) -> float:
         """No output is larger at these inputs: |mean(x)|² ≤ Θ(x, x)·aᵀΘa, which is cheap at every length."""
-        native = self.fit.largest * math.sqrt(float(self.fit.quadratic.max()))
+        native = self.fit.largest * float(self.fit.norms.max())
         ends = float(np.asarray(self.theta.diagonal(x)).max())
         return SLACK * math.sqrt(ends) * native
 
