@@ -246,8 +246,9 @@ def norm_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
         |a| <= |a~| + |A^-1 rho| <= sqrt(a~^T Theta a~) + |rho|/sqrt(lambda_min)
 
     in the norm $|a| = \sqrt{a^T\Theta a}$; the last term is also at most
-    $\sqrt{\mathrm{tr}\,\Theta}\,|\rho|/\lambda_{min}$, which is less where the noise is large. Without noise the square is $y^T\Theta^{-1}y = 2 y^T\tilde a -
-    \tilde a^T\Theta\tilde a + \rho^T\Theta^{-1}\rho$, where the last term, at most $|\rho|^2/\lambda_{min}$, is tiny.
+    $\sqrt{\mathrm{tr}\,\Theta}\,|\rho|/\lambda_{min}$, which is less where the noise is large. Without noise the
+    square is $y^T\Theta^{-1}y = 2 y^T\tilde a - \tilde a^T\Theta\tilde a + \rho^T\Theta^{-1}\rho$, where the last term,
+    at most $|\rho|^2/\lambda_{min}$, is tiny.
     """
     return max(_one_ceiling(gram, column, floor) for column in y.T)
 
