@@ -239,6 +239,13 @@ def _statement(b: Bound) -> str:
     mean = "the expected output of the trained, infinitely wide network"
     if b.max_abs_y == 0:
         return f"Every target is 0, so {mean} is 0 everywhere: the bound is 0."
+    if math.isinf(b.value) and math.isfinite(b.C):
+        finite = f"; `rkhs`, {at_most(b.rkhs)}, bounds it all the same" if b.rkhs < math.inf else ""
+        return (
+            f"The theorem bounds {mean} for every x, but by a number that is beyond the range of float64, because the "
+            f"targets are as large as {b.max_abs_y:.3g}{finite}. Divide the targets by their largest absolute value, "
+            "and multiply the bound by it."
+        )
     if math.isinf(b.value):
         other = (
             ""
@@ -270,7 +277,8 @@ def _ingredients(b: Bound) -> list[tuple[str, str]]:
     formula = f"{FORMULAS[b.form]}, that is {literal}" if b.form in FORMULAS else literal
     matrix = "Θ(X, X)"
     if np.ndim(b.noise):
-        matrix += f" + diag(noise), noise from {noise_in_words(b.noise)}"
+        words = noise_in_words(b.noise)
+        matrix += f" + diag(noise), noise {'from ' if ' to ' in words else ''}{words}"
     elif b.noise:
         matrix += f" + {b.noise:.6g}·I"
     is_floor = b.certified or b.lambda_is_floor
