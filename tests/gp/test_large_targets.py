@@ -16,7 +16,7 @@ from lnkernel.errors import InputError, NotConvergedError
 ARCH = lnk.mlp(hidden=1, norm="first")
 X, Y = np.array([[-1.0], [0.3], [1.0]]), np.array([1.0, 0.0, 0.5])
 AT = np.array([[0.2], [2.0]])
-HUGE = 2.0**1021
+HUGE = 2.0**1022
 ASKED: dict[str, Callable[[lnk.Posterior], Any]] = {
     "mean": lambda post: post.mean(AT),
     "sample": lambda post: post.sample(jax.random.key(0), AT),
@@ -45,7 +45,7 @@ def test_by_iteration() -> None:
     assert lnk.bound(post).rkhs / HUGE == pytest.approx(
         lnk.bound(ARCH, X, Y, noise=0.1).rkhs, rel=1e-6
     )
-    with pytest.raises(NotConvergedError, match=r"at most \d.\d+e\+2\d\d, got \d.\d+e\+"):
+    with pytest.raises(NotConvergedError, match=r"at most [\d.]+e\+2\d\d, got [\d.]+e\+"):
         lnk.posterior(ARCH, X, HUGE * Y, noise=0.1, tolerance=1e-20 * HUGE)
 
 
