@@ -470,9 +470,32 @@ class SpreadMatrixError(LnkernelError, TypeError):
         super().__init__(
             f"posterior: expected one that holds its whole Gram matrix, got one of {n} points whose matrix is spread "
             "over devices (sharding=...) or never stored (tolerance=...). Training in time, variances inside jax.jit, "
-            "jax.grad or jax.vmap, and posteriors that jax.tree.map has made take the whole matrix. The mean works "
-            "everywhere, variances and bounds outside of transformations; for the others leave these arguments out."
+            "jax.grad or jax.vmap, and posteriors that are arguments of such a program or made by jax.tree.map take "
+            "the whole matrix. The mean works inside a program that knows the posterior from outside, as in "
+            "jax.jit(post.mean)(x) in place of jax.jit(lambda post, x: post.mean(x))(post, x); variances and bounds "
+            "work outside of transformations. For the others leave these arguments out."
         )
+
+
+class MissingSpreadError(LnkernelError, AttributeError):
+    """The posterior's variance, asked of networks whose training was stopped.
+
+    >>> import lnkernel as lnk
+    >>> lnk.posterior(lnk.mlp(), [[1.0]], [1.0]).at(1.0).std
+    Traceback (most recent call last):
+    ...
+    lnkernel.errors.MissingSpreadError: Stopped has no attribute 'std'. ...
+    """
+
+    def __init__(self, kind: str, name: str):
+        other = "ensemble_covariance" if name == "covariance" else "ensemble_variance"
+        root = ", of which it is the square root" if name == "std" else ""
+        super().__init__(
+            f"{kind} has no attribute {name!r}. The spread of networks whose training was stopped, over their random "
+            f"initialisations, is {other}(x){root}. The {name} of the Gaussian process given the data does not depend "
+            f"on a time: ask the posterior itself, post.{name}(x)."
+        )
+        self.name = name
 
 
 class LostProcessError(LnkernelError, RuntimeError):
@@ -508,6 +531,7 @@ class NotConvergedError(LnkernelError, ArithmeticError):
             f"of conjugate gradients. {why}, or give more noise; a posterior without tolerance= is factorised instead."
         )
         self.iterations, self.residual, self.goal = iterations, residual, goal
+        self.stuck = stuck
 
 
 class SingularGramError(LnkernelError, ArithmeticError):

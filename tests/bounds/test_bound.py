@@ -270,6 +270,32 @@ def test_what_cannot_be_certified() -> None:
         lnk.bound(PLAIN, X6, Y6, certify=True)
 
 
+@pytest.mark.parametrize("noise", [1e17, 1e20, 1e35, 1e60, 1e200, 1e308])
+def test_noise_that_hides_the_kernel(noise: float) -> None:
+    """Beside a noise that leaves nothing of Θ in A the bounds keep their digits, as the mean does."""
+    square = exact_norm_of_scaled(noise)
+    plain = lnk.bound(FIRST, X6, Y6, noise=noise)
+    assert plain.rkhs == pytest.approx(math.sqrt(plain.C) * square, rel=1e-13, abs=0)
+    proved = lnk.bound(FIRST, X6, Y6, noise=noise, certify=True)
+    assert square * (1 - 1e-15) <= proved.native_norm <= square * (1 + 1e-9)
+    assert proved.certificate is not None and proved.certificate.verify()
+
+
+def exact_norm_of_scaled(noise: float) -> float:
+    """√(aᵀΘa) with 50 digits, whose square is below float64's range."""
+    with mp.workdps(50):
+        theta = mpmath.matrix([[oracle.kernels(FIRST, x, z)[1] for z in X6] for x in X6])
+        noisy = theta + mpmath.eye(6) * mpmath.mpf(noise)
+        a = mpmath.lu_solve(noisy, mpmath.matrix(Y6.tolist()))
+        return float(mpmath.sqrt((a.T * theta * a)[0]))
+
+
+def test_noise_that_hides_the_kernel_by_iteration() -> None:
+    exact = lnk.bound(FIRST, X6, Y6, noise=1e20)
+    post = lnk.posterior(FIRST, X6, Y6, noise=1e20, tolerance=1e-24)
+    assert lnk.bound(post).rkhs == pytest.approx(exact.rkhs, rel=1e-6, abs=0)
+
+
 @pytest.mark.parametrize("noise", [1e-9, 0.1, 1e6])
 def test_certified_with_noise(noise: float, tmp_path: Path) -> None:
     """Every number is on the safe side of the one with 50 digits, and near it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -182,3 +183,13 @@ def test_shown() -> None:
     X, y, _ = data()
     post = lnk.posterior(LN, X, y)
     assert "at t = 2.0" in repr(post.at(2)) and "after 3 steps of 0.1" in repr(post.after(3, 0.1))
+
+
+@pytest.mark.parametrize("name", ["variance", "std", "covariance"])
+@pytest.mark.parametrize("time", [1.0, [1.0, 2.0]], ids=["stopped", "curve"])
+def test_a_spread_that_does_not_depend_on_time(name: str, time: Any) -> None:
+    post = lnk.posterior(lnk.mlp(norm="first"), [[1.0], [2.0]], [0.0, 1.0])
+    with pytest.raises(AttributeError, match=rf"ensemble_.*post\.{name}\(x\)"):
+        getattr(post.at(time), name)
+    assert not hasattr(post.at(time), name) and not hasattr(post.at(time), "varience")
+    assert len(copy.deepcopy(post.at(time)).ensemble_variance([[1.5]])) in (1, 2)

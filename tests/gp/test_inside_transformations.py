@@ -191,3 +191,37 @@ def test_programs_of_closed_forms_behind_a_norm_print_nothing(
     finally:
         jax.config.update("jax_enable_compilation_cache", True)
     assert capfd.readouterr().err == ""
+
+
+def test_a_failure_is_no_certainty() -> None:
+    """Of a singular matrix, or of a noise that is none, the standard deviation is unknown and not 0."""
+    twice = np.array([[1.0], [1.0], [2.0]])
+    y = np.array([1.0, 0.0, 0.5])
+
+    def spread(x: Any, noise: Any) -> Any:
+        return lnk.posterior(LINE, x, y, noise=noise).std(X)
+
+    with jax.enable_x64(True):
+        for x, noise in ((twice, 0.0), (X[:3], np.nan), (X[:3], -5.0)):
+            assert np.isnan(jax.jit(spread)(x, noise)).all()
+        post = lnk.posterior(LINE, X, Y)
+        at_data = jax.grad(lambda x: post.std(x).sum())(X)
+        assert (np.asarray(jax.jit(post.std)(X)) < 1e-6).all() and np.isfinite(at_data).all()
+
+
+def test_the_mean_of_an_iterated_posterior_by_the_way_that_the_error_names() -> None:
+    post = lnk.posterior(LINE, X, Y, noise=0.1, tolerance=1e-6)
+    with jax.enable_x64(True):
+        with pytest.raises(lnk.errors.SpreadMatrixError, match=r"jax\.jit\(post\.mean\)\(x\)"):
+            jax.jit(lambda post, x: post.mean(x))(post, X)
+        found = jax.jit(post.mean)(X)
+    assert np.asarray(found) == pytest.approx(post.mean(X), abs=1e-13)
+
+
+def test_equal_noise_is_one_number() -> None:
+    with jax.enable_x64(True):
+        stack = jax.vmap(lambda y: lnk.posterior(LINE, X, y, noise=0.1))(np.stack([Y, 2 * Y]))
+    assert "noise=0.1)" in repr(stack)
+    of_each = lnk.posterior(LINE, X, Y, noise=np.full(6, 0.1))
+    assert "noise=0.1)" in repr(of_each)
+    assert "diag(noise), noise 0.1\n" in str(lnk.bound(of_each))

@@ -126,7 +126,7 @@ def _solve(arch: Node, asked: Problem) -> Interpolant:
 
 
 def _in_float64(sup: SupDiagonal, fit: Interpolant) -> Ingredients:
-    native = fit.largest * math.sqrt(float(fit.quadratic.max()))
+    native = fit.largest * float(fit.norms.max())
     rkhs = math.sqrt(sup.value) * native if native else 0.0
     return sup.value, *fit.lambda_min, fit.largest, native, rkhs
 

@@ -10,6 +10,7 @@ import numpy as np
 from lnkernel.arch import Node
 from lnkernel.check.arrays import Data
 from lnkernel.errors import UnresolvedEigenvalueError
+from lnkernel.gp.factor import Factor
 from lnkernel.gp.fit import Fit, diagonal, fit
 from lnkernel.gp.iterative import Iterative
 from lnkernel.gp.noise import Variance
@@ -23,7 +24,7 @@ class Interpolant:
 
     largest: float  # max |y|
     coefficients: np.ndarray  # a of the scaled targets, (n, k)
-    quadratic: np.ndarray  # aᵀΘa of the scaled targets, (k,)
+    norms: np.ndarray  # √(aᵀΘa) of the scaled targets, (k,)
     lambda_min: Eigenvalue  # of Θ + noise I
     is_floor: bool = False  # whether this is a lower bound of it
 
@@ -40,15 +41,28 @@ def interpolant_of(made: Fit) -> Interpolant:
 
 def _by_iteration(made: Fit, solver: Iterative) -> Interpolant:
     r"""From a solution with a residual r: the exact mean's norm is at most $\sqrt{a^T\Theta a} + |r|/\sigma$, since the
-    two differ by the function of $A^{-1} r$; and the smallest eigenvalue is at least $\sigma^2$."""
-    y, a, r = made.data.y, made.coefficients, made.residual
-    largest = float(np.abs(y).max()) or 1.0
-    image = y - r - np.broadcast_to(np.asarray(made.noise), len(y))[:, None] * a  # Θ a
-    native = np.sqrt(np.maximum((a * image).sum(axis=0), 0.0))
-    native = native + np.linalg.norm(r, axis=0) / np.sqrt(solver.least_noise)
-    quadratic = np.square(native / largest)
-    least = Eigenvalue(solver.least_noise, 0.0)
-    return Interpolant(float(np.abs(y).max()), a / largest, quadratic, least, True)
+    two differ by the function of $A^{-1} r$; its norm is also at most $\sqrt{\mathrm{tr}\,\Theta}\,|r|/\sigma^2$. The
+    smallest eigenvalue is at least $\sigma^2$."""
+    y, r = made.data.y, made.residual
+    largest = float(np.abs(y).max())
+    a = made.coefficients / (largest or 1.0)
+    own, noise = diagonal(made.kernel, made.data.x), solver.least_noise
+    share = min(1.0, float(np.sqrt((own / noise).sum())))
+    missing = np.linalg.norm(r / (largest or 1.0), axis=0) / np.sqrt(noise) * share
+    norms = _native_norms(solver, own, a) + missing
+    return Interpolant(largest, a, norms, Eigenvalue(noise, 0.0), True)
+
+
+def _native_norms(factor: Factor, own: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """√(aᵀΘa), (k,), from the diagonal of Θ and what A has off it.
+
+    Θa itself, and not (Θ + noise I)a - noise a or y - noise a, which cancel where the noise is large; and a is divided
+    by its largest, because its square may be below the range of float64.
+    """
+    theta = factor.with_diagonal(own)
+    size = np.abs(a).max(axis=0)
+    unit = a / np.where(size > 0, size, 1.0)
+    return np.asarray(size * np.sqrt(np.maximum((unit * theta.times(unit)).sum(axis=0), 0.0)))
 
 
 def _interpolant(made: Fit, overwrite: bool) -> Interpolant:
@@ -57,11 +71,9 @@ def _interpolant(made: Fit, overwrite: bool) -> Interpolant:
     factor, y = made.factor, made.data.y
     largest = float(np.abs(y).max())
     a = factor.solve(y / largest if largest else y)
-    # Θa itself, and not (Θ + noise I)a - noise a, which cancels where the noise is large
-    theta = factor.with_diagonal(diagonal(made.kernel, made.data.x))
-    quadratic = (a * theta.times(a)).sum(axis=0)
+    norms = _native_norms(factor, diagonal(made.kernel, made.data.x), a)
     resolved = resolution(factor)
     least = smallest_eigenvalue(factor, overwrite=overwrite)
     if least.value < resolved:
         raise UnresolvedEigenvalueError(len(y), least.value, resolved)
-    return Interpolant(largest, a, np.maximum(quadratic, 0.0), least)
+    return Interpolant(largest, a, norms, least)

@@ -12,6 +12,7 @@ from lnkernel.bounds.problem import problem
 from lnkernel.bounds.reach import reach
 from lnkernel.evaluate.leading.growth import concrete
 from lnkernel.gp.fit import fit
+from lnkernel.gp.large_targets import targets_too_large
 from lnkernel.gp.posterior import Posterior
 from lnkernel.gram.memory import demand_memory
 from lnkernel.precision import demand_plain_numbers
@@ -82,5 +83,9 @@ def mean_bound(
         demand_memory(len(asked.data.x), 1, "The Gram matrix")
     sizes = reach(plain, np.asarray(asked.data.x))
     made = asked.fit or fit(plain, "ntk", asked.data.x, asked.data.y, asked.noise)
-    a = np.asarray(made.factor.solve(asked.data.y))
-    return MeanBound(float((sizes @ np.abs(a)).max()), sizes, a)
+    a = made.coefficients
+    with np.errstate(over="ignore"):
+        value = float((sizes @ np.abs(a)).max())
+    if not np.isfinite(value):
+        raise targets_too_large(asked.data.y, "the bound")
+    return MeanBound(value, sizes, a)

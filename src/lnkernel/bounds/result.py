@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,10 @@ import numpy as np
 from lnkernel.arch import Identity
 from lnkernel.bounds.digits import at_least, at_most
 from lnkernel.bounds.forms import FORMULAS, formula
+from lnkernel.bounds.seal import are_known, seal
 from lnkernel.bounds.supremum import SupDiagonal
 from lnkernel.check.arrays import as_inputs, as_traced_inputs
-from lnkernel.errors import TransformationError
+from lnkernel.errors import InputError, TransformationError
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gram.kernel import ntk
 from lnkernel.gram.structure import assemble, dissect
@@ -31,6 +32,14 @@ from lnkernel.types import Diagonal, MorePoints, Values
 
 if TYPE_CHECKING:
     from lnkernel.bounds.certified.certificate import Certificate
+
+
+class _Claims(NamedTuple):
+    """What is stated of the numbers of a bound; nothing, unless said otherwise."""
+
+    is_theorem: bool = False
+    certified: bool = False
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,9 @@ class Bound:
         noise: the variance that was added to the diagonal, or that of each point, (n,).
         certificate: a `Certificate`, which can be saved and verified, or None.
 
-    It is a pytree of its numbers, so that it can be an argument of a program. What a program makes
-    of them is not what was certified.
+    It is a pytree of its numbers, so that it can be an argument of a program, and comes out of it as it was. Where
+    a program, `jax.tree.map` or a gradient has changed its numbers, nothing is proved of them: `is_theorem` and
+    `certified` are False then, there is no certificate, and the text says so.
 
     >>> import lnkernel as lnk
     >>> b = lnk.bound(lnk.mlp(hidden=2, norm="first"), [[-1.0], [0.0], [1.0]], [1.0, 0.0, 1.0])
@@ -80,10 +90,34 @@ class Bound:
     native_norm: float = field(repr=False)  # √(aᵀΘa), the norm of the mean in the space of Θ
     # whether λ_min is only known from below, by the noise
     lambda_is_floor: bool = field(default=False, repr=False)
+    # made of all numbers when they were computed, and what was stated of them then
+    _seal: float | None = field(default=None, repr=False, compare=False)
+    _claims: _Claims | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """State of the numbers only what was stated of these."""
+        numbers = _numbers(self)
+        if not are_known(numbers):
+            return
+        if self._seal is None:
+            object.__setattr__(self, "_seal", seal(numbers))
+            return
+        claims = self._claims or _Claims(self.is_theorem, self.certified, self.certificate)
+        object.__setattr__(self, "_claims", claims)
+        true = _Claims() if _is_stack(self) or self._was_changed else claims
+        for name, value in true._asdict().items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def _was_changed(self) -> bool:
+        """Whether the numbers are known, and others than those that were computed."""
+        numbers = _numbers(self)
+        return are_known((*numbers, self._seal)) and seal(numbers) != self._seal
 
     def __float__(self) -> float:
         if is_traced(self.value):
             raise TransformationError("float(bound)")
+        _demand_one(self)
         return float(self.value)
 
     @property
@@ -103,6 +137,7 @@ class Bound:
 
     def _formula(self, form: str) -> float:
         demand_plain_numbers(form, self)
+        _demand_one(self)
         return formula(form, self.C, self.lambda_min, self.n, self.max_abs_y)
 
     def at(self, x: MorePoints) -> Values:
@@ -115,6 +150,7 @@ class Bound:
         >>> b.value, b.at([[1.0], [-3.0]]).round(3).tolist()
         (inf, [2.0, ...])
         """
+        _demand_one(self)
         theta = ntk(self.sup.arch)
         if is_traced(theta, x, self.native_norm) or inside_jit():
             demand_x64()
@@ -124,28 +160,53 @@ class Bound:
             return spread * self.native_norm
 
     def __str__(self) -> str:
-        return repr(self) if is_traced(self) else _in_words(self)
+        return _in_words(self) if are_known(_numbers(self)) else repr(self)
+
+
+def _demand_one(b: Bound) -> None:
+    if _is_stack(b):
+        raise InputError(
+            "bound",
+            "one bound",
+            f"a stack of them, of shape {np.shape(b.value)}",
+            "Ask each by jax.vmap, e.g. jax.vmap(lambda b: b.at(x))(stack), or take one, "
+            "jax.tree.map(lambda v: v[0], stack)",
+        )
+
+
+def _is_stack(b: Bound) -> bool:
+    return np.ndim(b.value) > 0
 
 
 _NUMBERS = (
     *("value", "C", "lambda_min", "lambda_error", "max_abs_y", "s", "rkhs", "noise", "native_norm"),
 )
-_FIXED = ("n", "form", "is_theorem", "certified", "certificate", "dimension", "lambda_is_floor")
+_FIXED = ("n", "form", "dimension", "lambda_is_floor")
+
+
+def _numbers(b: Bound) -> list[Any]:
+    """All numbers that a program may change."""
+    _, varying = dissect(b.sup.arch)
+    return [*map(as_leaf, varying), *(getattr(b, name) for name in _NUMBERS)]
 
 
 def _flatten(b: Bound) -> tuple[tuple[Any, ...], Any]:
     structure, varying = dissect(b.sup.arch)
-    leaves = (list(map(as_leaf, varying)), *(getattr(b, name) for name in _NUMBERS))
-    return leaves, (structure, replace(b.sup, arch=Identity()), *(getattr(b, n) for n in _FIXED))
+    leaves = (list(map(as_leaf, varying)), *(getattr(b, name) for name in _NUMBERS), b._seal)
+    claims = b._claims or _Claims(b.is_theorem, b.certified, b.certificate)
+    fixed = (getattr(b, name) for name in _FIXED)
+    return leaves, (structure, replace(b.sup, arch=Identity()), claims, *fixed)
 
 
 def _unflatten(fixed: Any, leaves: Any) -> Bound:
     demand_float64(leaves)
-    structure, sup, *others = fixed
+    structure, sup, claims, *others = fixed
     varying, *numbers = leaves
     # as JAX's they would be cut to float32 in 32-bit mode
-    made = zip((*_NUMBERS, *_FIXED), (*map(as_leaf, numbers), *others), strict=True)
-    return Bound(sup=replace(sup, arch=assemble(structure, varying)), **dict(made))
+    names = (*_NUMBERS, "_seal", *_FIXED)
+    made = dict(zip(names, (*map(as_leaf, numbers), *others), strict=True))
+    of_arch = replace(sup, arch=assemble(structure, varying))
+    return Bound(sup=of_arch, _claims=claims, **claims._asdict(), **made)
 
 
 jax.tree_util.register_pytree_node(Bound, _flatten, _unflatten)
@@ -153,13 +214,38 @@ jax.tree_util.register_pytree_node(Bound, _flatten, _unflatten)
 
 def _in_words(b: Bound) -> str:
     """The statement, then each ingredient on a line of its own."""
+    if _is_stack(b):
+        return (
+            f"A stack of bounds, of shape {np.shape(b.value)}. Take one to read it, "
+            "jax.tree.map(lambda v: v[0], stack)."
+        )
+    if b._was_changed:
+        return _changed_in_words(b)
     return "\n".join([_statement(b), *(f"  {name:9} {text}" for name, text in _ingredients(b))])
+
+
+def _changed_in_words(b: Bound) -> str:
+    rows = [f"  {name:12} {noise_in_words(getattr(b, name))}" for name in _NUMBERS]
+    return "\n".join(
+        [
+            "Numbers of a bound that were changed after they had been computed, by a gradient, jax.tree.map or another "
+            "program: nothing is proved of them. What is proved is in the bound that they were made of.",
+            *rows,
+        ]
+    )
 
 
 def _statement(b: Bound) -> str:
     mean = "the expected output of the trained, infinitely wide network"
     if b.max_abs_y == 0:
         return f"Every target is 0, so {mean} is 0 everywhere: the bound is 0."
+    if math.isinf(b.value) and math.isfinite(b.C):
+        finite = f"; `rkhs`, {at_most(b.rkhs)}, bounds it all the same" if b.rkhs < math.inf else ""
+        return (
+            f"The theorem bounds {mean} for every x, but by a number that is beyond the range of float64, because the "
+            f"targets are as large as {b.max_abs_y:.3g}{finite}. Divide the targets by their largest absolute value, "
+            "and multiply the bound by it."
+        )
     if math.isinf(b.value):
         other = (
             ""
@@ -191,7 +277,8 @@ def _ingredients(b: Bound) -> list[tuple[str, str]]:
     formula = f"{FORMULAS[b.form]}, that is {literal}" if b.form in FORMULAS else literal
     matrix = "Θ(X, X)"
     if np.ndim(b.noise):
-        matrix += f" + diag(noise), noise from {noise_in_words(b.noise)}"
+        words = noise_in_words(b.noise)
+        matrix += f" + diag(noise), noise {'from ' if ' to ' in words else ''}{words}"
     elif b.noise:
         matrix += f" + {b.noise:.6g}·I"
     is_floor = b.certified or b.lambda_is_floor

@@ -25,10 +25,12 @@ from lnkernel.errors import (
     KernelOverflowError,
 )
 from lnkernel.evaluate.float64.expansion import has_series
+from lnkernel.gp.large_targets import targets_too_large
 from lnkernel.gram.kernel import Kernel, ntk
 from lnkernel.types import Inputs, Targets
 
 FARTHEST = 150  # power of ten: the squared norm is still in the range of float64
+_MOST = 1e290  # of targets and coefficients, beside which Θ(x, X) still has room
 TRUST = 10.0  # a mean counts if it is so many times larger than its rounding error may be
 SOME = 8  # data points whose directions, sums and differences are tried; as many random ones
 SLACK = 1.01  # for the rounding of an inequality
@@ -173,7 +175,7 @@ class _Mean:
 
     def most(self, x: np.ndarray) -> float:
         """No output is larger at these inputs: |mean(x)|² ≤ Θ(x, x)·aᵀΘa, which is cheap at every length."""
-        native = self.fit.largest * math.sqrt(float(self.fit.quadratic.max()))
+        native = self.fit.largest * float(self.fit.norms.max())
         ends = float(np.asarray(self.theta.diagonal(x)).max())
         return SLACK * math.sqrt(ends) * native
 
@@ -183,6 +185,9 @@ def _along_rays(arch: Node, data: Data, above: float) -> _Found | None:
     fit = interpolant(arch, data, noise=0.0)
     if fit.largest == 0:
         return None
+    with np.errstate(over="ignore"):
+        if not fit.largest * np.abs(fit.coefficients).max() < _MOST:
+            raise targets_too_large(data.y, "the outputs far from the data")
     mean, rays = _Mean(ntk(arch), data, fit), _directions(data.x)
     size = max(1.0, float(np.abs(data.x).max()))
     steps = [*range(1, 20), *range(20, FARTHEST, 5)]

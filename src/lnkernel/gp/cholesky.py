@@ -17,6 +17,7 @@ from lnkernel.gp.factor import Factor
 
 _ROWS = 256  # rows worked on at a time, where there is no memory for a second matrix
 FEW = 4  # columns, which are faster one by one than by the methods for matrices
+_NEAR = 4  # times as large as A's the diagonal of L may be, where a product with one is corrected to one with the other
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,28 @@ class Cholesky(Factor):
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
-        correction = (self.diagonal - np.diagonal(self.both))[:, None] * b
+        ends = np.diagonal(self.both)
+        if (np.abs(ends) / _NEAR > np.abs(self.diagonal)).any():
+            return self._times_by_blocks(b)
+        correction = (self.diagonal - ends)[:, None] * b
         if b.shape[1] <= FEW:
             columns = [scipy.linalg.blas.dsymv(1.0, self.both, column, lower=0) for column in b.T]
             return np.stack(columns, axis=1) + correction
         product = scipy.linalg.blas.dsymm(1.0, self.both, np.asfortranarray(b), lower=0)
         return np.asarray(product + correction)
+
+    def _times_by_blocks(self, b: np.ndarray) -> np.ndarray:
+        """The same without a product with the diagonal of L, beside whose rounding errors small numbers would be lost:
+        those of a kernel far below 1, or of one without the large noise with which L was made."""
+        product = self.diagonal[:, None] * b
+        for start in range(0, len(self.both), _ROWS):
+            stop = start + _ROWS
+            corner = np.triu(self.both[start:stop, start:stop], 1)
+            right = self.both[start:stop, stop:]
+            product[start:stop] += corner @ b[start:stop] + corner.T @ b[start:stop]
+            product[start:stop] += right @ b[stop:]
+            product[stop:] += right.T @ b[start:stop]
+        return product
 
     def half_solve(self, b: np.ndarray) -> np.ndarray:
         """L⁻¹ b, for b of shape (n, k)."""

@@ -14,12 +14,15 @@ $\varphi(\lambda) = 1/\lambda$, so the predictions below are those of `Posterior
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
 
+from lnkernel.errors import MissingSpreadError
 from lnkernel.gp.filters import Filter
 from lnkernel.gp.fit import Solver
+from lnkernel.gp.large_targets import demand_finite
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, seen_with
 from lnkernel.gram.memory import demand_memory
@@ -40,7 +43,9 @@ class Stopped:
     def mean(self, x: MorePoints) -> Outputs:
         """The mean of the networks' outputs at the points x (m, d): (m,) or (m, k), float64."""
         fit = self._seen_with(x)
-        return fit.columns(fit.mean(self._coefficients(fit), fit.inputs(x)))
+        if self._filter is None:
+            return fit.columns(fit.predictions(fit.inputs(x)))
+        return fit.columns(_mean(fit, self._coefficients(fit), fit.inputs(x)))
 
     def ensemble_variance(self, x: MorePoints) -> Values:
         """The variance, over random initialisations, of the outputs at x (m, d): (m,), float64."""
@@ -51,6 +56,11 @@ class Stopped:
         """Their covariance for all pairs of the points x (m, d): (m, m), float64."""
         fit = self._seen_with(x)
         return fit.ensemble_covariance(self._solver(fit), fit.inputs(x))
+
+    if not TYPE_CHECKING:  # for which there is nothing but what is written here
+
+        def __getattr__(self, name: str) -> NoReturn:
+            _refuse_attribute(self, name)
 
     def _seen_with(self, x: MorePoints) -> Predictor:
         return seen_with(self._fit, x, self._filter and self._filter.parameter)
@@ -81,7 +91,7 @@ class Curve:
         fit = seen_with(self.at[0]._fit, x, times)
         xp = jnp if isinstance(fit, TracedFit) else np
         coefficients = xp.concatenate([one._coefficients(fit) for one in self.at], axis=1)
-        values = fit.mean(coefficients, fit.inputs(x))
+        values = _mean(fit, coefficients, fit.inputs(x))
         split = values.reshape(len(values), len(self.at), -1).swapaxes(0, 1)
         return fit.columns(split)
 
@@ -95,6 +105,26 @@ class Curve:
         purpose = f"The covariance of {points} points at {times} times"
         demand_memory(points, 2 * times, purpose, remedy="Take fewer points or times")
         return _stack([one.ensemble_covariance(x) for one in self.at])
+
+    if not TYPE_CHECKING:  # for which there is nothing but what is written here
+
+        def __getattr__(self, name: str) -> NoReturn:
+            _refuse_attribute(self, name)
+
+
+def _refuse_attribute(asked: Stopped | Curve, name: str) -> NoReturn:
+    """What Python calls for names that there are not; those of a posterior's spread deserve an explanation."""
+    kind = type(asked).__name__
+    if name in ("variance", "std", "covariance"):
+        raise MissingSpreadError(kind, name)
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=asked)
+
+
+def _mean(fit: Predictor, coefficients: Array, x: Array) -> Array:
+    if isinstance(fit, TracedFit):
+        return fit.mean(coefficients, x)
+    with np.errstate(over="ignore"):
+        return demand_finite(fit.mean(coefficients, x), fit.targets)
 
 
 def _stack(parts: list[Array]) -> Array:

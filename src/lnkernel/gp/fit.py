@@ -22,6 +22,13 @@ from lnkernel.gp.filters import Filter, Flow, symmetric_root
 from lnkernel.gp.floor import eigenvalue_floor
 from lnkernel.gp.iterative import Iterative, iterative
 from lnkernel.gp.lanczos import Lanczos, step_limit
+from lnkernel.gp.large_targets import (
+    Scaled,
+    demand_finite,
+    scale_down,
+    scale_up,
+    targets_too_large,
+)
 from lnkernel.gp.mixed_precision import SinglePrecision, single_precision
 from lnkernel.gp.noise import Variance, as_variance
 from lnkernel.gp.packed import GramRows, is_needed, packed_cholesky
@@ -61,9 +68,25 @@ class Fit(Predictor):
         return self.solver if isinstance(self.solver, Factor) else self.solver.in_double()
 
     @cached_property
+    def scaled_coefficients(self) -> Scaled:
+        """A⁻¹ y, divided by a power of two if y is large, so that nothing overflows on the way."""
+        if self.iterated is not None:
+            return Scaled(self.iterated.solution, 0)
+        numbers, power = scale_down(self.data.y)
+        return Scaled(self.solver.solve(numbers), power)
+
+    @cached_property
     def coefficients(self) -> np.ndarray:
         """A⁻¹ y, (n, k)."""
-        return self.solver.solve(self.data.y) if self.iterated is None else self.iterated.solution
+        made = scale_up(*self.scaled_coefficients)
+        if not np.isfinite(made).all():
+            raise targets_too_large(self.data.y, "the coefficients A⁻¹y")
+        return made
+
+    def predictions(self, x: np.ndarray) -> np.ndarray:
+        """kernel(x, X) A⁻¹ y, (m, k), also where the coefficients alone are too large."""
+        numbers, power = self.scaled_coefficients
+        return demand_finite(scale_up(self.mean(numbers, x), power), self.data.y)
 
     def inputs(self, x: MorePoints) -> np.ndarray:
         """Points to predict at, checked."""
@@ -125,13 +148,19 @@ class Fit(Predictor):
 
     def misfit_bounds(self) -> tuple[float, float]:
         """Numbers that yᵀ A⁻¹ y, summed over the outputs, lies between: it is aᵀy + aᵀr + rᵀA⁻¹r."""
-        a, r = self.coefficients, self.residual
-        lower = float((a * (self.data.y + r)).sum())
-        return lower, lower + float(np.square(r).sum()) / float(np.min(self.noise))
+        power = scale_down(self.data.y).power
+        y, a, r = (
+            np.ldexp(part, -power) for part in (self.data.y, self.coefficients, self.residual)
+        )
+        lower = float((a * (y + r)).sum())
+        upper = lower + float(np.square(r).sum()) / float(np.min(self.noise))
+        return float(scale_up(lower, 2 * power)), float(scale_up(upper, 2 * power))
 
     def misfit(self) -> float:
         """yᵀ A⁻¹ y, summed over the outputs."""
-        return float(np.einsum("ik,ik->", self.data.y, self.coefficients))
+        numbers, power = self.scaled_coefficients
+        product = float(np.einsum("ik,ik->", np.ldexp(self.data.y, -power), numbers))
+        return float(scale_up(product, 2 * power))
 
     def log_determinant(self) -> float:
         """log det A."""

@@ -94,6 +94,13 @@ def _largest(data: Data) -> float:
         raise InputError(
             "y", "targets of which one is not 0", "zeros", "Any hyperparameters fit them"
         )
+    if not 1e-150 < largest < 1e150:
+        raise InputError(
+            "y",
+            "targets whose squares float64 holds, because the noise is a part of them",
+            f"targets up to {largest:.3g}",
+            "Divide the targets by their largest absolute value, and multiply what is predicted by it",
+        )
     return largest
 
 

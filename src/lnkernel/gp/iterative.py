@@ -19,11 +19,12 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from lnkernel.errors import InputError, NotEnoughMemoryError, SpreadMatrixError
+from lnkernel.errors import InputError, NotConvergedError, NotEnoughMemoryError, SpreadMatrixError
 from lnkernel.gp.conjugate_gradients import Preconditioner, Solution, conjugate_gradients
 from lnkernel.gp.everywhere import supremum_of_diagonal
 from lnkernel.gp.factor import Factor
 from lnkernel.gp.iterates import Iterates
+from lnkernel.gp.large_targets import longest, scale_down, scale_up, targets_too_large
 from lnkernel.gp.matrix_free import times_below
 from lnkernel.gp.packed import GramRows
 from lnkernel.gp.pivoted import pivoted_cholesky
@@ -67,9 +68,7 @@ class Iterative(Factor):
 
     def error_of(self, residual: np.ndarray) -> float:
         """What a solution with this residual is off at most, at every input."""
-        return float(
-            math.sqrt(self.largest / self.least_noise) * np.linalg.norm(residual, axis=0).max()
-        )
+        return math.sqrt(self.largest / self.least_noise) * longest(residual)
 
     def times(self, b: np.ndarray) -> np.ndarray:
         """A b, for b of shape (n, k)."""
@@ -81,10 +80,19 @@ class Iterative(Factor):
 
     def solve_to(self, b: np.ndarray, title: str = "conjugate gradients") -> Solution:
         """A⁻¹ b to the tolerance, for b of shape (n, k), with what is missing."""
-        precondition = self.preconditioner.solve
-        return conjugate_gradients(
-            self.times, precondition, b, self.goal, MOST, title, self.iterates
-        )
+        numbers, power = scale_down(b)
+        goal, precondition = math.ldexp(self.goal, -power), self.preconditioner.solve
+        try:
+            made = conjugate_gradients(
+                self.times, precondition, numbers, goal, MOST, title, self.iterates
+            )
+        except NotConvergedError as problem:
+            left = float(scale_up(problem.residual, power))
+            raise NotConvergedError(problem.iterations, left, self.goal, problem.stuck) from None
+        solution, residual = (scale_up(part, power) for part in made[:2])
+        if not np.isfinite(solution).all():
+            raise targets_too_large(b, "the coefficients A⁻¹y")
+        return Solution(solution, residual, made.iterations)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         return self.solve_to(b).solution

@@ -66,4 +66,5 @@ def noise_in_words(noise: Variance | Array) -> str:
     if np.ndim(noise) == 0:
         return str(float(noise))
     noise = np.asarray(noise)
-    return f"{noise.min():.6g} to {noise.max():.6g}"
+    low, high = f"{noise.min():.6g}", f"{noise.max():.6g}"
+    return low if low == high else f"{low} to {high}"

@@ -60,6 +60,10 @@ class Predictor(ABC):
     @abstractmethod
     def mean(self, coefficients: Numbers, x: Numbers) -> Numbers: ...
 
+    def predictions(self, x: Numbers) -> Numbers:
+        """kernel(x, X) A⁻¹ y, (m, k)."""
+        return self.mean(self.coefficients, x)
+
     @abstractmethod
     def variance(self, x: Numbers) -> Numbers: ...
 

@@ -22,6 +22,7 @@ from lnkernel.gp.everywhere import supremum_of_diagonal
 from lnkernel.gp.filters import Filter, gradient_descent, gradient_flow
 from lnkernel.gp.fit import Fit
 from lnkernel.gp.iterative import Iterative
+from lnkernel.gp.large_targets import longest
 from lnkernel.gp.noise import noise_in_words
 from lnkernel.gp.predictor import Predictor
 from lnkernel.gp.traced import TracedFit, as_traced, seen_with
@@ -110,8 +111,7 @@ class Posterior:
                 f"noise={noise_in_words(fit.noise)}",
                 "lnk.bound(post) has the smallest eigenvalue without noise",
             )
-        size = float(np.linalg.norm(fit.residual, axis=0).max())
-        return math.sqrt(supremum_of_diagonal(fit.arch) / least) * size
+        return math.sqrt(supremum_of_diagonal(fit.arch) / least) * longest(fit.residual)
 
     def eigenvalue_floor(self) -> float:
         r"""A number that $\lambda_{\min}(A)$ is not below: by a second factorisation, of $A - sI$, and a bound of its
@@ -183,7 +183,7 @@ class Posterior:
         [1.0, 1.038]
         """
         fit = self._seen_with(x)
-        return fit.columns(fit.mean(fit.coefficients, fit.inputs(x)))
+        return fit.columns(fit.predictions(fit.inputs(x)))
 
     def variance(self, x: MorePoints) -> Values:
         r"""$k(x, x) - k(x, X)\,A^{-1} k(X, x)$ at the points x (m, d): (m,), float64.
@@ -215,7 +215,8 @@ class Posterior:
         some = (
             variance > 0
         )  # where it is 0 it has a kink; the mean of its slopes on both sides is 0
-        return jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
+        root = jnp.where(some, jnp.sqrt(jnp.where(some, variance, 1.0)), 0.0)
+        return jnp.where(jnp.isnan(variance), variance, root)  # a failure is no certainty
 
     def covariance(self, x: MorePoints) -> Covariance:
         r"""$k(x, x') - k(x, X)\,A^{-1} k(X, x')$ for all pairs of the points x: (m, m), float64.
@@ -255,7 +256,7 @@ class Posterior:
             remedy="Draw fewer at a time",
         )
         root = fit.covariance_root(points)
-        mean = fit.mean(fit.coefficients, points)
+        mean = fit.predictions(points)
         with jax.enable_x64(True):
             normal: Array = jax.random.normal(known, (*sizes, *mean.shape), jnp.float64)
         if isinstance(fit, Fit):

@@ -18,6 +18,7 @@ from lnkernel.gp.duplicates import refuse_duplicates
 from lnkernel.gp.evidence import evidence
 from lnkernel.gp.fit import fit as factorise
 from lnkernel.gp.hyperparameters import NOISE, Parameter, parameters_of, with_values
+from lnkernel.gp.large_targets import targets_too_large
 from lnkernel.gp.noise import Variance, as_variance, noise_in_words
 from lnkernel.gp.posterior import Posterior, known_kernel, posterior
 from lnkernel.precision import demand_plain_numbers
@@ -221,7 +222,11 @@ class _Objective:
         arch, noise = with_values(self.arch, self.noise, self.parameters, values)
         refuse_duplicates(self.data, noise)
         y = self.data.y
-        factorise(arch, self.which, self.data.x, y, noise)
+        made = factorise(arch, self.which, self.data.x, y, noise)
+        with np.errstate(over="ignore"):
+            squares = made.misfit() + np.square(made.coefficients).sum()
+        if not np.isfinite(squares):
+            raise targets_too_large(y, "the likelihood")
 
 
 def _starts(parameters: list[Parameter], count: int, seed: int) -> list[np.ndarray]:

@@ -64,7 +64,8 @@ def resolution(gram: np.ndarray | Factor) -> float:
     '1.155e-14'
     """
     diagonal = gram.diagonal if isinstance(gram, Factor) else np.diagonal(gram)
-    return (len(diagonal) * EPS + KERNEL_ERROR) * float(diagonal.sum())
+    # multiplied before they are added: the trace itself may be beyond float64
+    return float(((len(diagonal) * EPS + KERNEL_ERROR) * diagonal).sum())
 
 
 def smallest_eigenvalue(gram: np.ndarray | Factor, *, overwrite: bool = False) -> Eigenvalue:

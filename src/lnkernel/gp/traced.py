@@ -149,6 +149,14 @@ class TracedFit(Predictor):
         self._demand_room(x, matrices=1)
         return self.kernel(x, self.x) @ coefficients
 
+    def predictions(self, x: Array) -> Array:
+        """kernel(x, X) A⁻¹ y, (m, k), also where the coefficients of plain numbers alone are too large."""
+        if self.origin is None:
+            return super().predictions(x)
+        numbers, power = self.origin.scaled_coefficients
+        half = power // 2  # because 2^power itself may be beyond float64
+        return self.mean(jnp.asarray(numbers), x) * 2.0**half * 2.0 ** (power - half)
+
     def variance(self, x: Array) -> Array:
         """kernel(x, x) - kernel(x, X) A⁻¹ kernel(X, x), (m,)."""
         self._demand_room(x, matrices=2)

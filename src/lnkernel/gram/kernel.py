@@ -30,6 +30,7 @@ from lnkernel.check.arrays import (
     check_centred,
     check_dimensions,
 )
+from lnkernel.errors import InputError
 from lnkernel.evaluate.float64.arithmetic import FEW_PAIRS
 from lnkernel.evaluate.float64.expansion import (
     are_live,
@@ -91,8 +92,19 @@ class _OfPoints:
         if "ntk" in self.which:
             demand_ntk(self.arch)
 
+    def _demand_one(self) -> None:
+        sizes = [np.shape(number) for number in jax.tree.leaves(self.arch)]
+        if shape := max(sizes, key=len, default=()):
+            raise InputError(
+                "kernel",
+                "one kernel, of an architecture of single numbers",
+                f"a stack of them, with hyperparameters of shape {shape}",
+                "Ask each by jax.vmap, e.g. jax.vmap(lambda kernel: kernel(x))(stack)",
+            )
+
     def _matrices(self, x: Points, x2: MorePoints | None) -> tuple[Array, ...]:
         """The matrices of all pairs, (n, m), one for each kernel."""
+        self._demand_one()
         if is_traced(self.arch, x, x2) or inside_jit():
             demand_x64()
             points = self._traced_points("x", x)
@@ -155,6 +167,7 @@ class _OfPoints:
     ) -> tuple[Float64[jax.Array, "n m"], ...]:
         """The matrices of all pairs, laid out over devices."""
         demand_plain_numbers("a kernel with sharding=...", self.arch, x, x2)
+        self._demand_one()
         with jax.enable_x64(True):
             points = np.asarray(self._points("x", x))
             points2 = None if x2 is None or x2 is x else np.asarray(self._points("x2", x2))
@@ -184,6 +197,7 @@ class _OfPoints:
         (2e-15, True)
         """
         demand_plain_numbers("error_estimate", self.arch, x, x2)
+        self._demand_one()
         with jax.enable_x64(True):
             points = self._points("x", x)
             points2 = points if x2 is None else self._points("x2", x2)
@@ -192,6 +206,7 @@ class _OfPoints:
 
     def _diagonals(self, x: Points) -> tuple[Array, ...]:
         """The kernels of every point with itself, (n,), one for each kernel."""
+        self._demand_one()
         if is_traced(self.arch, x) or inside_jit():
             demand_x64()
             points = self._traced_points("x", x)

@@ -151,10 +151,15 @@ def _loss(gram: EnclosedGram, shift: float) -> float:
     with working_precision(BITS):
         u = arb(ROUNDING)
         g = (n + 2) * u / (1 - (n + 2) * u)
-        trace = arb(math.fsum(abs(middle.diagonal()))) * (1 + 2 * u)
+        trace = _sum_of_sizes(middle.diagonal()) * (1 + 2 * u)
         largest = arb(float(abs(middle.diagonal()).max())) + abs(arb(shift))
         rows = arb(float(radius.sum(axis=1).max())) * (1 + 2 * n * u)
         return up(g / (1 - g) * trace + u * largest + rows + arb(2) ** -1000)
+
+
+def _sum_of_sizes(values: np.ndarray) -> arb:
+    """The sum of the absolute values, which may be beyond float64."""
+    return sum((arb(abs(t)) for t in values.tolist()), arb(0))
 
 
 # ---------------------------------------------------------------- in balls
@@ -240,8 +245,10 @@ def norm_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> float:
 
         |a| <= |a~| + |A^-1 rho| <= sqrt(a~^T Theta a~) + |rho|/sqrt(lambda_min)
 
-    in the norm $|a| = \sqrt{a^T\Theta a}$. Without noise the square is $y^T\Theta^{-1}y = 2 y^T\tilde a -
-    \tilde a^T\Theta\tilde a + \rho^T\Theta^{-1}\rho$, where the last term, at most $|\rho|^2/\lambda_{min}$, is tiny.
+    in the norm $|a| = \sqrt{a^T\Theta a}$; the last term is also at most
+    $\sqrt{\mathrm{tr}\,\Theta}\,|\rho|/\lambda_{min}$, which is less where the noise is large. Without noise the
+    square is $y^T\Theta^{-1}y = 2 y^T\tilde a - \tilde a^T\Theta\tilde a + \rho^T\Theta^{-1}\rho$, where the last term,
+    at most $|\rho|^2/\lambda_{min}$, is tiny.
     """
     return max(_one_ceiling(gram, column, floor) for column in y.T)
 
@@ -302,14 +309,18 @@ def _float_ceiling(gram: EnclosedGram, y: np.ndarray, floor: float) -> arb:
         for i, t in enumerate(own.middle.tolist()):
             theta[i, i] = arb(t)
         product = theta * a
-        spread = radius @ np.abs(solution) * (1 + 2 * n * ROUNDING)
+        of_theta = radius.copy()  # without the rounding error of the noise, which Θ has not
+        np.fill_diagonal(of_theta, own.radius)
+        spread = of_theta @ np.abs(solution) * (1 + 2 * n * ROUNDING)
         image = [product[i, 0] + arb(0, float(spread[i])) for i in range(n)]  # Θ a~
         fit = sum((right[i, 0] * a[i, 0] for i in range(n)), arb(0))
         energy = sum((a[i, 0] * image[i] for i in range(n)), arb(0))
         noise = [arb(t) for t in gram.noise.tolist()]
         residual = [right[i, 0] - image[i] - noise[i] * a[i, 0] for i in range(n)]
         squares = sum((t * t for t in residual), arb(0))
-        first = _root(energy) + _root(squares / arb(floor))
+        trace = _sum_of_sizes(own.middle) + _sum_of_sizes(own.radius)
+        missing = _root(squares / arb(floor))
+        first = _root(energy) + _smaller(missing, _root(squares * trace) / arb(floor))
         if gram.noise.any():
             return first
         return _smaller(_root(2 * fit - energy + squares / arb(floor)), first)
