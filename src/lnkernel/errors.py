@@ -378,6 +378,7 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
         needed, available: bytes.
         itemsize: bytes of a number.
         remedy: what to do, where n and m are not numbers of points.
+        most: no more points than these can be advised, whatever the memory.
     """
 
     def __init__(
@@ -389,7 +390,9 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
         m: int | None = None,
         itemsize: int = 8,
         remedy: str | None = None,
+        most: int | None = None,
     ):
+        self.fits: int | None = None  # points, where it is known how many
         if remedy is not None:
             super().__init__(
                 f"{purpose} needs {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are available. "
@@ -399,6 +402,7 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
             return
         if m is None:  # a square matrix, of the pairs of one set of points
             points, fit = f"{n} points", math.isqrt(n * n * available // needed)
+            fit = self.fits = fit if most is None else min(fit, most)
             remedy = f"Take fewer points (about {fit} fit)"
         else:
             points, fit = f"{n} and {m} points", max(1, n * available // needed)
@@ -446,9 +450,11 @@ class TooManyPointsError(LnkernelError, ValueError):
     def __init__(self, n: int, most: int):
         super().__init__(
             f"X: expected at most {most} points, got {n}. Half of their Gram matrix would have room, but its entries "
-            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points, or a machine with "
-            f"memory for the whole matrix ({8 * n * n / 2**30:.0f} GiB)."
+            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points; or, with noise=..., give "
+            "tolerance=..., which stores no matrix; or take a machine with memory for the whole "
+            f"matrix ({8 * n * n / 2**30:.0f} GiB)."
         )
+        self.fits = most
 
 
 class HalfMatrixError(LnkernelError, TypeError):

@@ -57,10 +57,12 @@ def _run(options: argparse.Namespace) -> int:
 def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bound, Ray]:
     from lnkernel.bounds import bound
     from lnkernel.cli.ray import along_principal_direction
-    from lnkernel.cli.unresolved import by_lines
+    from lnkernel.cli.unresolved import by_lines, too_many
     from lnkernel.errors import (
         DuplicateInputsError,
+        NotEnoughMemoryError,
         SingularGramError,
+        TooManyPointsError,
         UnresolvedEigenvalueError,
     )
     from lnkernel.gp.posterior import posterior
@@ -71,6 +73,8 @@ def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bo
         return b, along_principal_direction(post, data, b)
     except (DuplicateInputsError, SingularGramError, UnresolvedEigenvalueError) as problem:
         raise by_lines(problem, data, options) from None
+    except (NotEnoughMemoryError, TooManyPointsError) as problem:
+        raise too_many(problem, data, options) from None
 
 
 def _in_words(path: Path, arch: Node, data: CsvData, b: Bound, ray: Ray) -> str:

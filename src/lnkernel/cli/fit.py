@@ -70,8 +70,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from lnkernel.arch.parse import parse
     from lnkernel.cli.table import read
-    from lnkernel.cli.unresolved import by_lines
-    from lnkernel.errors import DuplicateInputsError, SingularGramError
+    from lnkernel.cli.unresolved import by_lines, too_many
+    from lnkernel.errors import (
+        DuplicateInputsError,
+        NotEnoughMemoryError,
+        SingularGramError,
+        TooManyPointsError,
+    )
 
     arch = parse(options.arch)
     if options.data is options.predict is STANDARD_INPUT:
@@ -88,6 +93,8 @@ def _run(options: argparse.Namespace) -> int:
         post = _posterior(arch, data, mesh, options)
     except (DuplicateInputsError, SingularGramError) as problem:
         raise by_lines(problem, data, options) from None
+    except (NotEnoughMemoryError, TooManyPointsError) as problem:
+        raise too_many(problem, data, options) from None
     x = data.scale_inputs(new.values)
     columns = {data.target: data.centre + data.unit * np.asarray(post.mean(x))}
     if options.std:
