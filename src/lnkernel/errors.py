@@ -450,8 +450,8 @@ class TooManyPointsError(LnkernelError, ValueError):
     def __init__(self, n: int, most: int):
         super().__init__(
             f"X: expected at most {most} points, got {n}. Half of their Gram matrix would have room, but its entries "
-            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points; or, with noise=..., give "
-            "tolerance=..., which stores no matrix; or take a machine with memory for the whole "
+            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points; or, with noise=..., "
+            "give tolerance=..., which stores no matrix; or take a machine with memory for the whole "
             f"matrix ({8 * n * n / 2**30:.0f} GiB)."
         )
         self.fits = most

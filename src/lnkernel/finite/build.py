@@ -69,7 +69,9 @@ class Network(nnx.Sequential):
         if not is_traced(given) and given.size > FEW:
             demand_memory_of_features(self, len(given), math.prod(given.shape[1:-1]))
         demand_finite("x", given, self.dtype)
-        return super().__call__(jnp.asarray(given).astype(self.dtype))
+        # NumPy's longer types, which JAX does not know, are rounded by NumPy
+        numbers = given.astype(self.dtype) if isinstance(given, np.ndarray) else given
+        return super().__call__(jnp.asarray(numbers).astype(self.dtype))
 
 
 register_sequence(Network)
