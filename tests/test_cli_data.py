@@ -118,7 +118,8 @@ def test_bound_in_words(run: Run) -> None:
     code, out, err = run.bound(rows())
     b = lnk.bound(lnk.parse(ARCH), X[:, None], np.sin(X))
     assert code == 0 and err == ""
-    assert f"stays between ±{at_most(b.rkhs, 4)}" in out
+    most = at_most(b.rkhs, 4)
+    assert f"stays between -{most} and {most}; the targets run from -0.9975 to 0.9975." in out
     assert "9 points, 1 input (x), target y from -0.997495 to 0.997495" in out
     assert shows_something(run.folder / "out" / "profile.png")
 

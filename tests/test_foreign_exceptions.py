@@ -57,15 +57,21 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: NTKRegressor().fit([[1.0], [MISSING]], Y),
         "X: .*1 of 2 masked",
     ),
-    "no points, scikit-learn": (lambda: NTKRegressor().fit(None, Y), "X: .*got None. Give X"),
+    "no points, scikit-learn": (
+        lambda: NTKRegressor().fit(None, Y),
+        "X: .*got None. Give a value for X",
+    ),
     "no points to predict": (
         lambda: NTKRegressor().fit(X, Y).predict(None),
-        "X: .*got None. Give X",
+        "X: .*got None. Give a value for X",
     ),
-    "no points, classifier": (lambda: NTKClassifier().fit(None, [0, 1]), "X: .*got None. Give X"),
+    "no points, classifier": (
+        lambda: NTKClassifier().fit(None, [0, 1]),
+        "X: .*got None. Give a value for X",
+    ),
     "no points to classify": (
         lambda: NTKClassifier().fit(X, [0, 1]).predict_proba(None),
-        "X: .*got None. Give X",
+        "X: .*got None. Give a value for X",
     ),
     "masked points, scikit-learn": (lambda: NTKRegressor().fit(MASKED, Y), "X: .*1 of 2 masked"),
     "masked targets, scikit-learn": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import math
 from collections.abc import Sequence
@@ -121,6 +122,10 @@ def _imports(module: str, name: str) -> bool:
             asked = frame.f_locals.get("module"), frame.f_locals.get("fromlist") or ()
             if getattr(asked[0], "__name__", "") == module and name in asked[1]:
                 return True
+        code, here = frame.f_code, frame.f_lasti
+        # of a module that is no package the statement itself asks
+        if name in code.co_names and 0 <= here and code.co_code[here] == dis.opmap["IMPORT_FROM"]:
+            return True
         frame = frame.f_back
     return False
 
@@ -244,15 +249,15 @@ class TransformationError(LnkernelError, TypeError):
     Traceback (most recent call last):
     ...
     lnkernel.errors.TransformationError: bound: expected plain numbers, got values that a jax.jit, jax.grad or \
-jax.vmap around this call is transforming. It makes decisions by its numbers, which are not known there. Call it \
-outside of jax.grad and jax.jit, and use its result inside...
+jax.vmap around this call is transforming. Decisions depend on these numbers, which are not known there. Make the call \
+outside of jax.jit, jax.grad and jax.vmap, and use its result inside...
     """
 
     def __init__(self, what: str):
         super().__init__(
             f"{what}: expected plain numbers, got values that a jax.jit, jax.grad or jax.vmap around this call is "
-            "transforming. It makes decisions by its numbers, which are not known there. Call it outside of jax.grad "
-            "and jax.jit, and use its result inside."
+            "transforming. Decisions depend on these numbers, which are not known there. Make the call outside of "
+            "jax.jit, jax.grad and jax.vmap, and use its result inside."
         )
         self.what = what
 
@@ -352,7 +357,7 @@ class GrowthError(LnkernelError, NotImplementedError):
     >>> from lnkernel.arch.node import node
     >>> @node
     ... class Wavelet(lnk.Smooth):
-    ...     "Of which nothing else is known."
+    ...     "An activation of which only the formula is known."
     >>> lnk.sup_diagonal(lnk.serial(lnk.Dense(8), Wavelet(), lnk.Dense(1)))
     Traceback (most recent call last):
     ...
@@ -487,8 +492,9 @@ class LostProcessError(LnkernelError, RuntimeError):
     def __init__(self, process: int, processes: int, said: str):
         super().__init__(
             f"process {process} of {processes}: expected all of them to take part, but the connection to another one "
-            f"is gone ({said.splitlines()[0][:200]}). It was killed, ran out of memory, or lost its network; its own "
-            "output tells. Start all of them again: with tile files (tiles=...) nothing that was written is lost."
+            f"is gone ({said.splitlines()[0][:200]}). The other process was killed, ran out of memory, or lost its "
+            "network; look at what it printed last. Start all of them again: with tile files (tiles=...) nothing that "
+            "was written is lost."
         )
 
 

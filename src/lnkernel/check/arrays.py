@@ -287,10 +287,6 @@ def refuse_containers(name: str, x: Any) -> None:
         came = f"a {type(x).__name__}"
         remedy = f"Write list(...) around it, or np.array(list({name}))"
         raise InputError(name, "an array of numbers", came, remedy)
-    if isinstance(x, Mapping | Set):
-        came = f"a {type(x).__name__}"
-        remedy = "Put its numbers into the columns of an array, e.g. by np.column_stack"
-        raise InputError(name, "an array of numbers", came, remedy)
     if type(x).__module__.startswith("scipy.sparse"):
         raise InputError(
             name,
@@ -298,6 +294,10 @@ def refuse_containers(name: str, x: Any) -> None:
             f"a sparse matrix ({type(x).__name__})",
             f"Write {name}.toarray(), if that fits into memory",
         )
+    if isinstance(x, Mapping | Set):
+        came = f"a {type(x).__name__}"
+        remedy = "Put its numbers into the columns of an array, e.g. by np.column_stack"
+        raise InputError(name, "an array of numbers", came, remedy)
     refuse_masked(name, x)
 
 

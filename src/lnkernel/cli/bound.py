@@ -101,11 +101,13 @@ def _meaning(data: CsvData, b: Bound) -> str:
             "can grow without limit. A LayerNorm in one layer bounds it, e.g. "
             "mlp(hidden=2, norm='first')."
         )
-    limit, most = at_most(data.unit * b.rkhs, 4), at_most(data.unit * b.max_abs_y, 4)
+    limit = at_most(data.unit * b.rkhs, 4)
     if data.centre:
+        most = at_most(data.unit * b.max_abs_y, 4)
         stays = f"within {limit} of {data.centre:.6g}; the targets stay within {most} of it"
     else:
-        stays = f"between ±{limit}; the targets are between ±{most}"
+        least, largest = data.targets.min(), data.targets.max()
+        stays = f"between -{limit} and {limit}; the targets run from {least:.4g} to {largest:.4g}"
     return (
         "However far an input lies from these data, the expected output of this network, infinitely "
         f"wide and trained on them, stays {stays}."

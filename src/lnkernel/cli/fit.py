@@ -138,6 +138,7 @@ def _posterior(arch: Any, data: CsvData, mesh: Any, options: argparse.Namespace)
 
 def _announce(n: int, mesh: Any, options: argparse.Namespace) -> None:
     """What it takes, before it begins."""
+    from lnkernel.gp.packed import MOST
     from lnkernel.gp.strips import deal_out
     from lnkernel.gram.memory import available_memory
 
@@ -148,8 +149,12 @@ def _announce(n: int, mesh: Any, options: argparse.Namespace) -> None:
     free = f"{available_memory() / 2**30:.1f} GiB are free here"
     if mesh is not None:
         _note(f"{deal_out(n, mesh).in_words()}; {free}")
+    elif options.tolerance is not None:
+        _note(f"{n} points by conjugate gradients, which need no matrix in memory; {free}")
     elif n >= 1000:
-        _note(f"{n} points on one machine: {8 * n * n / 2**30:.2f} GiB, or half of it; {free}")
+        whole = 8 * n * n / 2**30
+        half = f", or {whole / 2:.2f} GiB where half of it is kept" if n <= MOST else ""
+        _note(f"The kernel matrix of {n} points takes {whole:.2f} GiB of memory{half}; {free}")
 
 
 def _write(path: Path, columns: dict[str, np.ndarray]) -> None:

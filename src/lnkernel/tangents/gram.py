@@ -151,7 +151,7 @@ def _tile_size(function: Function, way: Way, x: np.ndarray) -> int:
 
 
 def _tile(x: np.ndarray, start: int, size: int) -> np.ndarray:
-    """So many inputs from `start` on; the last one again where they end: one program for all."""
+    """`size` inputs from `start` on. Where there are fewer, the last one is repeated: one program serves all."""
     return x[np.minimum(np.arange(start, start + size), len(x) - 1)]
 
 
