@@ -180,3 +180,10 @@ def test_a_time_beyond_all_others() -> None:
     """Warnings are errors here."""
     assert np.allclose(POST.at(1e308).mean(X), POST.mean(X), atol=1e-12)
     assert np.allclose(POST.after(10**308, 0.1).mean(X), POST.mean(X), atol=1e-12)
+
+
+def test_a_message_within_a_message_ends_once() -> None:
+    assert str(lnk.errors.InputError("x", "an array", "an error: It failed.", "Look.")) == (
+        "x: expected an array, got an error: It failed. Look."
+    )
+    assert "got [1, ... Look." in str(lnk.errors.InputError("x", "an array", "[1, ..", "Look"))

@@ -9,6 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
+def _open(sentence: str) -> str:
+    """Without its full stop, which a message of others may bring along; an ellipsis stays."""
+    ends = sentence.endswith(".") and not sentence.endswith("..")
+    return sentence[:-1] if ends else sentence
+
+
 class LnkernelError(Exception):
     """The common ancestor, to catch whatever this library raises on purpose.
 
@@ -35,7 +41,7 @@ between them.
 
     def __init__(self, layer: str, position: str, reason: str, remedy: str):
         where = f"{layer} at {position}" if position else layer
-        super().__init__(f"{where}: {reason}. {remedy}.")
+        super().__init__(f"{where}: {_open(reason)}. {_open(remedy)}.")
         self.layer, self.position, self.reason, self.remedy = layer, position, reason, remedy
 
 
@@ -123,8 +129,9 @@ def _imports(module: str, name: str) -> bool:
             if getattr(asked[0], "__name__", "") == module and name in asked[1]:
                 return True
         code, here = frame.f_code, frame.f_lasti
+        opcode = code.co_code[here] if here >= 0 else None
         # of a module that is no package the statement itself asks
-        if name in code.co_names and 0 <= here and code.co_code[here] == dis.opmap["IMPORT_FROM"]:
+        if name in code.co_names and opcode == dis.opmap["IMPORT_FROM"]:
             return True
         frame = frame.f_back
     return False
@@ -157,7 +164,7 @@ class InputError(LnkernelError, ValueError):
     """
 
     def __init__(self, name: str, expected: str, got: str, remedy: str):
-        super().__init__(f"{name}: expected {expected}, got {got}. {remedy}.")
+        super().__init__(f"{name}: expected {expected}, got {_open(got)}. {_open(remedy)}.")
 
 
 class DataFileError(LnkernelError, ValueError):
@@ -502,7 +509,7 @@ class TileFileError(LnkernelError, OSError):
     """Files of a kernel matrix that cannot be written or read."""
 
     def __init__(self, path: Any, expected: str, got: str, remedy: str):
-        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}.")
+        super().__init__(f"{path}: expected {expected}, got {_open(got)}. {remedy}.")
 
 
 class NotConvergedError(LnkernelError, ArithmeticError):
@@ -680,7 +687,7 @@ class CertificateError(LnkernelError, ArithmeticError):
     """
 
     def __init__(self, problem: str, remedy: str):
-        super().__init__(f"{problem}. {remedy}.")
+        super().__init__(f"{_open(problem)}. {_open(remedy)}.")
 
 
 class SeparationError(LnkernelError, ArithmeticError):

@@ -138,7 +138,7 @@ def _posterior(arch: Any, data: CsvData, mesh: Any, options: argparse.Namespace)
 
 def _announce(n: int, mesh: Any, options: argparse.Namespace) -> None:
     """What it takes, before it begins."""
-    from lnkernel.gp.packed import MOST
+    from lnkernel.gp.rectangular_packed import MOST
     from lnkernel.gp.strips import deal_out
     from lnkernel.gram.memory import available_memory
 
