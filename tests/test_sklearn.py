@@ -175,11 +175,3 @@ def test_without_scikit_learn() -> None:
     assert run.returncode == 1
     assert "lnkernel.sklearn needs scikit-learn, which is not installed" in run.stderr
     assert "pip install 'lnkernel[sklearn]'" in run.stderr
-
-
-@pytest.mark.parametrize("name", ["NTKRegressor", "NTKClassifier"])
-def test_an_unknown_argument(name: str) -> None:
-    with pytest.raises(
-        TypeError, match=rf"^{name} has no argument 'hiden'. Its arguments are arch, h"
-    ):
-        getattr(lnk.sklearn, name)(hiden=3)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -17,16 +14,6 @@ from lnkernel.types import Points, Targets
 
 class NTKEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """An infinitely wide network with parameters that scikit-learn can read, set and print."""
-
-    def __new__(cls, *_: Any, **named: Any) -> Any:
-        """Refuse unknown words by the name of the class that was called, where Python would name this one."""
-        takes = list(inspect.signature(cls.__init__).parameters)[1:]
-        unknown = [name for name in named if name not in takes]
-        if unknown:
-            raise TypeError(
-                f"{cls.__name__} has no argument {unknown[0]!r}. Its arguments are {', '.join(takes)}."
-            )
-        return super().__new__(cls)
 
     def __init__(
         self,
