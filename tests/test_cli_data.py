@@ -107,7 +107,7 @@ def test_what_is_wrong_with_a_file(text: str, message: str, tmp_path: Path) -> N
 
 def test_not_text(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_bytes(b"a,b\n1,\xff\n")
-    with pytest.raises(DataFileError, match="expected text in UTF-8"):
+    with pytest.raises(DataFileError, match="expected a text in UTF-8"):
         table.read(tmp_path / "data.csv")
 
 
@@ -118,7 +118,8 @@ def test_bound_in_words(run: Run) -> None:
     code, out, err = run.bound(rows())
     b = lnk.bound(lnk.parse(ARCH), X[:, None], np.sin(X))
     assert code == 0 and err == ""
-    assert f"stays between ±{at_most(b.rkhs, 4)}" in out
+    most = at_most(b.rkhs, 4)
+    assert f"stays between -{most} and {most}; the targets run from -0.9975 to 0.9975." in out
     assert "9 points, 1 input (x), target y from -0.997495 to 0.997495" in out
     assert shows_something(run.folder / "out" / "profile.png")
 
@@ -279,7 +280,23 @@ def test_wrong_use_of_bound(more: list[str], message: str, run: Run) -> None:
 
 def test_no_such_file(run: Run) -> None:
     code, _, err = run("bound", "nowhere.csv", "--target", "y")
-    assert code == 2 and "No such file" in err
+    assert code == 2 and "nowhere.csv: there is no such file. Correct its name" in err
+    code, _, err = run("bound", str(run.folder), "--target", "y")
+    assert code == 2 and "is a directory. Name a file in it." in err
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "file").write_text("x")
+    out = ["--out", str(tmp_path / "file" / "inside")]
+    assert cli.main(["kernel", "--x", "0", "1", "3", *out]) == 2
+    assert "nothing can be written there. Name another place by --out." in capsys.readouterr().err
+
+
+def test_no_text(run: Run) -> None:
+    path = run.folder / "picture.csv"
+    path.write_bytes(b"\x89PNG")
+    code, _, err = run("bound", str(path), "--target", "y")
+    assert code == 2 and "the byte 0x89 at place 0" in err and "codec" not in err
 
 
 # ---------------------------------------------------------------- kernel

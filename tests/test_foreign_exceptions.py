@@ -57,15 +57,21 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: NTKRegressor().fit([[1.0], [MISSING]], Y),
         "X: .*1 of 2 masked",
     ),
-    "no points, scikit-learn": (lambda: NTKRegressor().fit(None, Y), "X: .*got None. Give X"),
+    "no points, scikit-learn": (
+        lambda: NTKRegressor().fit(None, Y),
+        "X: .*got None. Give a value for X",
+    ),
     "no points to predict": (
         lambda: NTKRegressor().fit(X, Y).predict(None),
-        "X: .*got None. Give X",
+        "X: .*got None. Give a value for X",
     ),
-    "no points, classifier": (lambda: NTKClassifier().fit(None, [0, 1]), "X: .*got None. Give X"),
+    "no points, classifier": (
+        lambda: NTKClassifier().fit(None, [0, 1]),
+        "X: .*got None. Give a value for X",
+    ),
     "no points to classify": (
         lambda: NTKClassifier().fit(X, [0, 1]).predict_proba(None),
-        "X: .*got None. Give X",
+        "X: .*got None. Give a value for X",
     ),
     "masked points, scikit-learn": (lambda: NTKRegressor().fit(MASKED, Y), "X: .*1 of 2 masked"),
     "masked targets, scikit-learn": (
@@ -174,3 +180,10 @@ def test_a_time_beyond_all_others() -> None:
     """Warnings are errors here."""
     assert np.allclose(POST.at(1e308).mean(X), POST.mean(X), atol=1e-12)
     assert np.allclose(POST.after(10**308, 0.1).mean(X), POST.mean(X), atol=1e-12)
+
+
+def test_a_message_within_a_message_ends_once() -> None:
+    assert str(lnk.errors.InputError("x", "an array", "an error: It failed.", "Look.")) == (
+        "x: expected an array, got an error: It failed. Look."
+    )
+    assert "got [1, ... Look." in str(lnk.errors.InputError("x", "an array", "[1, ..", "Look"))

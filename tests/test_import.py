@@ -174,3 +174,15 @@ def test_has_an_example(name: str) -> None:
 def test_methods_of_a_kernel_have_docstrings(cls: type, method: str) -> None:
     doc = getattr(cls, method).__doc__
     assert doc and "float64" in doc
+
+
+def test_all_public_names_are_offered() -> None:
+    """By tab completion, also those that are imported at their first use; in a process that has used none."""
+    code = "import lnkernel as lnk; assert not {*lnk.__all__} - {*dir(lnk)}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_from_predict_import() -> None:
+    """`from ... import` gives the reason that the attribute gives."""
+    with pytest.raises(ImportError, match="this library does the same by other functions"):
+        from lnkernel.stax.predict import gradient_descent  # noqa: F401

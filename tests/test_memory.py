@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +147,70 @@ def test_few_points_need_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lnk.ntk(ARCH)(MANY[:100]).shape == (100, 100)
 
 
+LARGE: dict[str, tuple[str, Any]] = {
+    "empirical_ntk_over_seeds": (
+        "1000000000 features in its widest layer, at 400 points, needs 2980.2 GiB",
+        lambda: lnk.finite.empirical_ntk_over_seeds(ARCH, MANY[:400], width=10**9, seeds=2),
+    ),
+    "empirical_nngp_over_seeds": (
+        "1000000000 features in its widest layer, at 400 points, needs 2980.2 GiB",
+        lambda: lnk.finite.empirical_nngp_over_seeds(ARCH, MANY[:400], width=10**9, seeds=2),
+    ),
+    "train_ensemble": (
+        "1000000000 networks, each of 101 numbers .*fewer seeds",
+        lambda: lnk.finite.train_ensemble(ARCH, [[1.0]], [0.0], width=8, steps=1, seeds=10**9),
+    ),
+    "attention": (
+        "A pair of inputs of 2000 positions needs 0.7 GiB",
+        lambda: lnk.ntk(lnk.transformer())(np.zeros((2, 2000, 4))),
+    ),
+    "diagonal": ("The diagonal of 400000 points", lambda: lnk.ntk(ARCH).diagonal(MANY)),
+    "diagonal of a tangent kernel": (
+        "The diagonal of the tangent kernel of 400000 inputs needs",
+        lambda: lnk.tangent(TWIN).diagonal(MANY),
+    ),
+    "Jacobian": (
+        "The Jacobian at a single input",
+        lambda: lnk.finite.empirical_ntk(lnk.finite.network(WIDE, 1, rngs=0), [[1.0]]),
+    ),
+    "twin": ("4 features in its widest layer, at 400000 points", lambda: TWIN(MANY)),
+    "network": (
+        r"A network of 25,020,001 numbers needs 0.2 GiB",
+        lambda: lnk.finite.network(lnk.mlp(hidden=2, width=5000), 1, rngs=0),
+    ),
+}
+TWIN = lnk.finite.network(lnk.mlp(hidden=1, width=4), 1, rngs=0)
+WIDE = lnk.serial(lnk.Dense(100_000), lnk.Relu(), lnk.Dense(1))
+ROOM = {"attention": 2**28, "network": 2**26, "Jacobian": 2**20 + 2**19}  # bytes
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_asked_for_before_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    message, work = LARGE[name]
+    monkeypatch.setattr(memory, "available_memory", lambda: ROOM.get(name, 2**20))
+    if name.endswith("over_seeds"):  # whose parameters have room, and not their features
+        monkeypatch.setattr(memory, "available_memory", lambda: 2**35)
+    with pytest.raises(NotEnoughMemoryError, match=message):
+        work()
+
+
+def test_more_seeds_than_can_be_counted() -> None:
+    with pytest.raises(lnk.errors.InputError, match=r"Choose fewer than 2\*\*63"):
+        lnk.finite.train_ensemble(ARCH, [[1.0]], [0.0], seeds=10**30)
+
+
+def test_the_limit_of_a_shell() -> None:
+    """`ulimit -v` leaves less than the machine has."""
+    code = (
+        "import resource, psutil\n"
+        "used = psutil.Process().memory_info().vms\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**32, resource.RLIM_INFINITY))\n"
+        "from lnkernel.gram.memory import available_memory\n"
+        "assert 0 < available_memory() <= 2**32"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_command_line(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "x.csv"
     path.write_text("x\n" + "\n".join(map(str, range(20_000))))
@@ -153,11 +220,22 @@ def test_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "5000 points needs 1.7 GiB" in capsys.readouterr().err
 
 
+def test_command_line_of_data(tmp_path: Path, capsys: Any) -> None:
+    path, new = tmp_path / "x.csv", tmp_path / "new.csv"
+    path.write_text("x,y\n" + "\n".join(f"{i},{i % 7}" for i in range(20_000)))
+    new.write_text("x\n1\n")
+    assert cli.main(["bound", str(path), "--target", "y"]) == 2
+    assert re.search(r"fewer lines by --sample, e.g. --sample \d+\.\n", capsys.readouterr().err)
+    out = ["--predict", str(new), "--out", str(tmp_path / "out.csv")]
+    assert cli.main(["fit", str(path), "--target", "y", *out]) == 2
+    assert "or give --tolerance and --noise, which needs" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", [None, 10**6])
 def test_networks_of_finite_width(width: int | None) -> None:
     """A million wide, by its own width or by the one that is asked for: a million million numbers of four bytes."""
     arch = lnk.mlp(hidden=2, width=10**6 if width is None else 8)
-    with pytest.raises(NotEnoughMemoryError, match=r"1,000,005,000,001 numbers needs 3725\.3 GiB"):
+    with pytest.raises(NotEnoughMemoryError, match=r"1,000,005,000,001 numbers needs 7450\.6 GiB"):
         lnk.finite.network(arch, 2, width, rngs=0)
 
 

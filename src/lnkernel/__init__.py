@@ -201,6 +201,11 @@ _ON_DEMAND = (
 )  # what needs more than JAX, or what few need, is imported at its first use
 
 
+def __dir__() -> list[str]:
+    """The names for tab completion, also of what is imported at its first use."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return importlib.import_module(f"{__name__}.{name}")

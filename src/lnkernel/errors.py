@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
+
+
+def _open(sentence: str) -> str:
+    """Without its full stop, which a message of others may bring along; an ellipsis stays."""
+    ends = sentence.endswith(".") and not sentence.endswith("..")
+    return sentence[:-1] if ends else sentence
 
 
 class LnkernelError(Exception):
@@ -34,7 +41,7 @@ between them.
 
     def __init__(self, layer: str, position: str, reason: str, remedy: str):
         where = f"{layer} at {position}" if position else layer
-        super().__init__(f"{where}: {reason}. {remedy}.")
+        super().__init__(f"{where}: {_open(reason)}. {_open(remedy)}.")
         self.layer, self.position, self.reason, self.remedy = layer, position, reason, remedy
 
 
@@ -121,6 +128,11 @@ def _imports(module: str, name: str) -> bool:
             asked = frame.f_locals.get("module"), frame.f_locals.get("fromlist") or ()
             if getattr(asked[0], "__name__", "") == module and name in asked[1]:
                 return True
+        code, here = frame.f_code, frame.f_lasti
+        opcode = code.co_code[here] if here >= 0 else None
+        # of a module that is no package the statement itself asks
+        if name in code.co_names and opcode == dis.opmap["IMPORT_FROM"]:
+            return True
         frame = frame.f_back
     return False
 
@@ -152,7 +164,7 @@ class InputError(LnkernelError, ValueError):
     """
 
     def __init__(self, name: str, expected: str, got: str, remedy: str):
-        super().__init__(f"{name}: expected {expected}, got {got}. {remedy}.")
+        super().__init__(f"{name}: expected {expected}, got {_open(got)}. {_open(remedy)}.")
 
 
 class DataFileError(LnkernelError, ValueError):
@@ -244,15 +256,15 @@ class TransformationError(LnkernelError, TypeError):
     Traceback (most recent call last):
     ...
     lnkernel.errors.TransformationError: bound: expected plain numbers, got values that a jax.jit, jax.grad or \
-jax.vmap around this call is transforming. It makes decisions by its numbers, which are not known there. Call it \
-outside of jax.grad and jax.jit, and use its result inside...
+jax.vmap around this call is transforming. Decisions depend on these numbers, which are not known there. Make the call \
+outside of jax.jit, jax.grad and jax.vmap, and use its result inside...
     """
 
     def __init__(self, what: str):
         super().__init__(
             f"{what}: expected plain numbers, got values that a jax.jit, jax.grad or jax.vmap around this call is "
-            "transforming. It makes decisions by its numbers, which are not known there. Call it outside of jax.grad "
-            "and jax.jit, and use its result inside."
+            "transforming. Decisions depend on these numbers, which are not known there. Make the call outside of "
+            "jax.jit, jax.grad and jax.vmap, and use its result inside."
         )
         self.what = what
 
@@ -352,7 +364,7 @@ class GrowthError(LnkernelError, NotImplementedError):
     >>> from lnkernel.arch.node import node
     >>> @node
     ... class Wavelet(lnk.Smooth):
-    ...     "Of which nothing else is known."
+    ...     "An activation of which only the formula is known."
     >>> lnk.sup_diagonal(lnk.serial(lnk.Dense(8), Wavelet(), lnk.Dense(1)))
     Traceback (most recent call last):
     ...
@@ -378,6 +390,7 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
         needed, available: bytes.
         itemsize: bytes of a number.
         remedy: what to do, where n and m are not numbers of points.
+        most: no more points than these can be advised, whatever the memory.
     """
 
     def __init__(
@@ -389,7 +402,9 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
         m: int | None = None,
         itemsize: int = 8,
         remedy: str | None = None,
+        most: int | None = None,
     ):
+        self.fits: int | None = None  # points, where it is known how many
         if remedy is not None:
             super().__init__(
                 f"{purpose} needs {needed / 2**30:.1f} GiB of memory, and {available / 2**30:.1f} GiB are available. "
@@ -399,6 +414,7 @@ class NotEnoughMemoryError(LnkernelError, MemoryError):
             return
         if m is None:  # a square matrix, of the pairs of one set of points
             points, fit = f"{n} points", math.isqrt(n * n * available // needed)
+            fit = self.fits = fit if most is None else min(fit, most)
             remedy = f"Take fewer points (about {fit} fit)"
         else:
             points, fit = f"{n} and {m} points", max(1, n * available // needed)
@@ -446,9 +462,11 @@ class TooManyPointsError(LnkernelError, ValueError):
     def __init__(self, n: int, most: int):
         super().__init__(
             f"X: expected at most {most} points, got {n}. Half of their Gram matrix would have room, but its entries "
-            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points, or a machine with "
-            f"memory for the whole matrix ({8 * n * n / 2**30:.0f} GiB)."
+            "are more than the 32-bit integers of SciPy's LAPACK can count. Take fewer points; or, with noise=..., "
+            "give tolerance=..., which stores no matrix; or take a machine with memory for the whole "
+            f"matrix ({8 * n * n / 2**30:.0f} GiB)."
         )
+        self.fits = most
 
 
 class HalfMatrixError(LnkernelError, TypeError):
@@ -504,8 +522,9 @@ class LostProcessError(LnkernelError, RuntimeError):
     def __init__(self, process: int, processes: int, said: str):
         super().__init__(
             f"process {process} of {processes}: expected all of them to take part, but the connection to another one "
-            f"is gone ({said.splitlines()[0][:200]}). It was killed, ran out of memory, or lost its network; its own "
-            "output tells. Start all of them again: with tile files (tiles=...) nothing that was written is lost."
+            f"is gone ({said.splitlines()[0][:200]}). The other process was killed, ran out of memory, or lost its "
+            "network; look at what it printed last. Start all of them again: with tile files (tiles=...) nothing that "
+            "was written is lost."
         )
 
 
@@ -513,7 +532,7 @@ class TileFileError(LnkernelError, OSError):
     """Files of a kernel matrix that cannot be written or read."""
 
     def __init__(self, path: Any, expected: str, got: str, remedy: str):
-        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}.")
+        super().__init__(f"{path}: expected {expected}, got {_open(got)}. {remedy}.")
 
 
 class NotConvergedError(LnkernelError, ArithmeticError):
@@ -692,7 +711,7 @@ class CertificateError(LnkernelError, ArithmeticError):
     """
 
     def __init__(self, problem: str, remedy: str):
-        super().__init__(f"{problem}. {remedy}.")
+        super().__init__(f"{_open(problem)}. {_open(remedy)}.")
 
 
 class SeparationError(LnkernelError, ArithmeticError):

@@ -12,6 +12,7 @@ transformation, which JAX hands out as a `jax.Array`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -29,7 +30,9 @@ def x64_is_on() -> bool:
 
 def is_traced(*trees: Any) -> bool:
     """Whether a JAX transformation of the user's has put a tracer anywhere in here."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+    # a generator is a leaf to JAX, which warns that it will not be for ever
+    given = [tree for tree in trees if not isinstance(tree, Iterator)]
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(given))
 
 
 def inside_jit() -> bool:

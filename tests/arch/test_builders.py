@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -79,3 +82,33 @@ def test_a_norm_at_the_end_makes_contrast_harmless() -> None:
 def test_refused(make: Any, reason: str) -> None:
     with pytest.raises(ArchitectureError, match=reason):
         make()
+
+
+def test_integers_of_numpy_and_jax() -> None:
+    two = np.int64(2)
+    for made, same in (
+        (lnk.mlp(hidden=two), lnk.mlp(hidden=2)),
+        (lnk.mlp(hidden=jnp.asarray(2), width=np.array(8)), lnk.mlp(hidden=2, width=8)),
+        (lnk.cnn(hidden=two), lnk.cnn(hidden=2)),
+        (lnk.resnet((two, two)), lnk.resnet((2, 2))),
+        (lnk.transformer(two, expansion=two), lnk.transformer(2, expansion=2)),
+        (lnk.Conv(two, (two, 3), strides=two), lnk.Conv(2, (2, 3), strides=2)),
+        (lnk.AvgPool((two, two)), lnk.AvgPool((2, 2))),
+        (lnk.Resize((two, -1)), lnk.Resize((2, -1))),
+        (lnk.Crop(two, axis=two), lnk.Crop(2, axis=2)),
+    ):
+        assert repr(made) == repr(same) and made == same and lnk.parse(repr(made)) == same
+
+
+@pytest.mark.parametrize("build", [lnk.mlp, lnk.cnn, lambda hidden: lnk.transformer(hidden)])
+def test_a_traced_number_of_layers(build: Callable[..., lnk.Node]) -> None:
+    with pytest.raises(ArchitectureError, match=r"a plain Python integer.*static_argnames"):
+        jax.jit(lambda count: build(hidden=count).layers)(2)
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet", "transformer"])
+def test_a_text_as_activation(name: str) -> None:
+    with pytest.raises(
+        ArchitectureError, match=rf"^{name}: .* the text 'relu'.*=lnkernel.Relu\(\)"
+    ):
+        getattr(lnk, name)(activation="relu")

@@ -31,6 +31,7 @@ from lnkernel.bounds.certified.enclosures import (
     quadratic_form_upper,
     sup_diagonal_enclosure,
 )
+from lnkernel.bounds.certified.fields import FieldError, rows, take
 from lnkernel.bounds.certified.supremum import Enclosure
 from lnkernel.errors import ArchitectureError, CertificateError, InputError
 
@@ -415,6 +416,15 @@ def test_a_field_that_cannot_be_is_named(
         assert not PYTHON.search(printed.err), printed.err
 
 
+def test_a_place_within_a_field_is_named_once() -> None:
+    with pytest.raises(FieldError, match=r'^its field "X", row 0, entry 1, is null, and should'):
+        take({"X": [["0x1p+0", None]]}, "X", rows)
+    with pytest.raises(
+        FieldError, match=r'^its field "X" is an empty list, and should be a list w'
+    ):
+        take({"X": []}, "X", rows)
+
+
 def test_a_certificate_from_standard_input(
     small: Certificate, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -448,7 +458,9 @@ def test_a_number_without_end(tmp_path: Path, capsys: Any) -> None:
 def test_no_file(capsys: Any) -> None:
     assert cli.main(["verify", "nowhere.json", "--json"]) == 2
     printed = capsys.readouterr()
-    assert "No such file" in printed.err and printed.out == ""
+    assert (
+        "nowhere.json: there is no such file. Correct its name" in printed.err and printed.out == ""
+    )
 
 
 def test_one_point_has_rkhs_at_most_sharp() -> None:

@@ -105,7 +105,7 @@ def test_bad_seeds(seeds: Any) -> None:
 
 
 def test_seeds() -> None:
-    assert as_seeds(3, at_least=1) == [0, 1, 2]
+    assert list(as_seeds(3, at_least=1)) == [0, 1, 2]
     assert as_seeds(np.array([4, 2]), at_least=2) == [4, 2]
 
 

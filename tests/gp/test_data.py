@@ -231,6 +231,19 @@ def test_more_points_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Half of the Gram matrix of 200000 points needs 149.4 GiB" in str(caught.value)
     assert "1.0 GiB are available" in str(caught.value) and isinstance(caught.value, MemoryError)
     assert caught.value.needed >= 4 * 200_000**2
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**34)
+    with pytest.raises(NotEnoughMemoryError, match=r"about 46340 fit"):  # not the 67,000 of memory
+        lnk.posterior(LN, x, x[:, 0])
+
+
+def test_a_preconditioner_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(3000.0)[:, None]
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    message = (
+        r"The preconditioner of rank 750 for 3000 points needs .* a lower rank= \(about 10 has"
+    )
+    with pytest.raises(NotEnoughMemoryError, match=message):
+        lnk.posterior(LN, x, x[:, 0], noise=0.1, tolerance=0.1)
 
 
 def test_available_memory() -> None:

@@ -47,7 +47,7 @@ both_modes = pytest.mark.parametrize("on", [False, True], ids=["x64 off", "x64 o
 
 # ---- bad data ----
 
-REAL = "x: expected real numbers, got dtype {}. Convert the data to float64 first."
+REAL = "x: expected real numbers, got dtype {}. "
 RANK = (
     "x: expected a 2-D array of shape (points, dimension), got shape {}. For one point write "
     "x[None, :]; for points on a line write x[:, None]."
@@ -61,7 +61,7 @@ FINITE = (
     "x[np.isfinite(x).all(1)]."
 )
 EXACT = "x: expected numbers that float64 holds exactly, got dtype {} with values that it does not."
-RAGGED = "x: expected an array of numbers, got list ("
+RAGGED = "x: expected an array of numbers, got a list that is no array ("
 
 BAD: dict[str, tuple[Any, str]] = {
     "NaN": ([[1.0, 2.0], [3.0, math.nan]], FINITE.format("nan", 1, 1)),
@@ -81,10 +81,20 @@ BAD: dict[str, tuple[Any, str]] = {
     "no dimensions": ([[]], EMPTY.format("(1, 0)")),
     "ragged": ([[1.0], [1.0, 2.0]], RAGGED),
     "strings": ([["1.0", "2.0"]], REAL.format("<U3")),
-    "None": (None, "x: expected an array of numbers, got None. Give x."),
+    "None": (None, "x: expected an array of numbers, got None. Give a value for x."),
     "objects": (np.array([[1.0, None]], dtype=object), REAL.format("object")),
-    "integers without bound": ([[2**70, 1]], REAL.format("object")),
-    "complex": ([[1.0 + 0j, 2.0]], REAL.format("complex128")),
+    "integers without bound": (
+        [[10**400, 1]],
+        REAL.format("object") + "Some entry is no number, or an integer of more than 64 bits",
+    ),
+    "complex": (
+        [[1.0 + 0j, 2.0]],
+        REAL.format("complex128") + "Give the real and the imaginary part as coordinates",
+    ),
+    "a dict": (
+        {"a": 1.0},
+        "x: expected an array of numbers, got a dict. Put its numbers into the columns",
+    ),
     "dates": (np.array([["2024-01-01"]], dtype="datetime64[D]"), REAL.format("datetime64[D]")),
     "2^53 + 1": (np.array([[2**53 + 1, 1]]), EXACT.format("int64")),
     "-2^53 - 1": (np.array([[-(2**53) - 1, 1]]), EXACT.format("int64")),
@@ -99,6 +109,42 @@ def test_bad_data(x: Any, message: str, on: bool) -> None:
     for call in (LINE, LINE.diagonal):
         with x64(on), pytest.raises(InputError, match=f"^{re.escape(message)}"):
             call(x)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_generator() -> None:
+    """Without a warning of JAX's beside the message."""
+    message = r"got a generator\. Write list\(...\) around it"
+    network = lnk.finite.network(lnk.mlp(hidden=1, width=4), 1, rngs=0)
+    calls: tuple[Callable[[Any], Any], ...] = (
+        *(LINE, LINE.diagonal, network, lnk.tangent(network).gram),
+        lambda x: lnk.posterior(lnk.mlp(), [[1.0]], x),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match=message):
+            call(number for number in [1.0])
+
+
+RAGGED_LIST = [[1.0], [1.0, 2.0]]
+
+
+def test_ragged_lists_for_finite_networks() -> None:
+    arch = lnk.mlp(hidden=1, width=4)
+    network, y = lnk.finite.network(arch, 1, rngs=0), [0.0, 1.0]
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: lnk.finite.empirical_ntk(network, RAGGED_LIST),
+        lambda: lnk.tangent(network).gram(RAGGED_LIST),
+        lambda: lnk.finite.train_ensemble(arch, RAGGED_LIST, y, steps=1),
+        lambda: lnk.finite.train_ensemble(arch, [RAGGED_LIST] * 2, [y] * 2, seeds=2, steps=1),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match="Give every point the same number of coordinates"):
+            call()
+
+
+def test_long_floats_for_finite_networks() -> None:
+    network = lnk.finite.network(lnk.mlp(hidden=1, width=4), 1, rngs=0)
+    np.testing.assert_array_equal(network(np.longdouble([[0.5]])), network([[0.5]]))
 
 
 def test_bad_data_is_a_value_error() -> None:

@@ -100,7 +100,7 @@ STANDARD = stax.Dense(2, 1.5, parameterization="standard")
         (lambda: ensemble(lambda x1, x2, get: None, X, Y), "kernel_fn: expected the kernel_fn of"),
         (lambda: PREDICT(x_test=TEST, get="cov1"), "get: expected one or several .* nngp, ntk"),
         (lambda: ensemble(NET.kernel_fn, X, Y, trace_axes=()), "trace_axes: expected"),
-        (lambda: stax.predict.gp_inference, r"no predict.gp_inference: .* Take lnkernel.posterior"),
+        (lambda: stax.predict.gp_inference, r"no gp_inference: .* Use lnkernel.posterior"),
         (
             lambda: ensemble(NET.kernel_fn, X, Y, diag_reg=0.1)(1.0, TEST, "nngp", True),
             "compute_cov: expected False .* at a time t with diag_reg",

@@ -7,7 +7,7 @@ from lnkernel.arch.convolution import Conv
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.homogeneous import Relu
-from lnkernel.arch.multilayer import chosen_blocks
+from lnkernel.arch.multilayer import chosen_blocks, known_activation
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import LayerNorm, RMSNorm
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool
@@ -53,7 +53,7 @@ def cnn(
             "cnn", "", f"pool must be True or False, got {pool!r}", "Write pool=True"
         )
     normalised = chosen_blocks("cnn", hidden, norm)
-    activation = Relu() if activation is None else activation
+    activation = known_activation("cnn", activation, Relu())
     norm_layer = LayerNorm() if norm_layer is None else norm_layer
     layers: list[Node] = []
     for block in range(hidden):

@@ -12,6 +12,7 @@ from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.places import Places
 from lnkernel.arch.traits import NOWHERE, Traits, traits
 from lnkernel.arch.window import MOST_AXES, at_positions
+from lnkernel.check.plain import as_integer
 from lnkernel.errors import ArchitectureError
 
 
@@ -41,18 +42,23 @@ class Crop(Node):
     def __post_init__(self) -> None:
         for name in ("start", "stop", "step"):
             given = getattr(self, name)
-            if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+            if given is None:
+                continue
+            plain = as_integer(given)
+            if plain is None:
                 _refuse(
                     f"{name} must be a whole number or None, got {given!r}", "Write e.g. Crop(1, 4)"
                 )
+            object.__setattr__(self, name, plain)
         if self.step == 0:
             _refuse("step must not be 0", "Write e.g. step=2 for every second position")
-        whole = isinstance(self.axis, int) and not isinstance(self.axis, bool)
-        if not whole or not -MOST_AXES <= self.axis < MOST_AXES:
+        axis = as_integer(self.axis)
+        if axis is None or not -MOST_AXES <= axis < MOST_AXES:
             _refuse(
                 f"axis must be a whole number from {-MOST_AXES} to {MOST_AXES - 1}, got {self.axis!r}",
                 "Write 0 for the height of images or the length of sequences, 1 for the width",
             )
+        object.__setattr__(self, "axis", axis)
 
     def over(self, shape: tuple[int, ...]) -> Places:
         """The positions that stay, along each axis."""

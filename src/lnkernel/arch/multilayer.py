@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import reprlib
+from typing import Any
+
 from lnkernel.arch.compose import Serial, serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.homogeneous import Relu
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import LayerNorm, RMSNorm
+from lnkernel.check.layers import no_tracer
+from lnkernel.check.plain import as_integer
 from lnkernel.errors import ArchitectureError
+from lnkernel.precision import is_traced
 
 DEEPEST = 10_000  # hidden layers; the kernel of one pair takes half a minute there
 
@@ -42,7 +48,7 @@ def mlp(
            Relu(), Dense(width=1, W_std=1.5, b_std=0.0))
     """
     normalised = chosen_blocks("mlp", hidden, norm)
-    activation = Relu() if activation is None else activation
+    activation = known_activation("mlp", activation, Relu())
     norm_layer = LayerNorm() if norm_layer is None else norm_layer
     layers: list[Node] = []
     for block in range(hidden):
@@ -52,12 +58,34 @@ def mlp(
     return serial(*layers, Dense(outputs, W_std=W_std, b_std=b_std))
 
 
-def chosen_blocks(name: str, hidden: object, norm: str | None, word: str = "hidden") -> range:
-    """Which of so many hidden layers are normalised; `name` and `word` are those of the builder, for messages."""
-    if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
+def known_activation(
+    name: str, activation: Elementwise | None, default: Elementwise
+) -> Elementwise:
+    """The activation of a builder of this name. A text is for those who read texts."""
+    if isinstance(activation, str):
         raise ArchitectureError(
-            name, "", f"{word} must be an integer >= 1, got {hidden!r}", "Name at least one layer"
+            name,
+            "",
+            f"activation must be a layer, got the text {reprlib.repr(activation)}",
+            "Write e.g. activation=lnkernel.Relu(), with the brackets; texts are read by lnkernel.parse and by "
+            "lnkernel.sklearn.NTKRegressor",
         )
+    return default if activation is None else activation
+
+
+def as_count(name: str, word: str, value: Any, remedy: str) -> int:
+    """A number of layers and the like, of NumPy as well; `name` and `word` are those of the builder."""
+    if is_traced(value):
+        raise ArchitectureError(name, "", *no_tracer(word))
+    count = as_integer(value)
+    if count is None or count < 1:
+        raise ArchitectureError(name, "", f"{word} must be an integer >= 1, got {value!r}", remedy)
+    return count
+
+
+def chosen_blocks(name: str, given: Any, norm: str | None, word: str = "hidden") -> range:
+    """Which of so many hidden layers are normalised; `name` and `word` are those of the builder, for messages."""
+    hidden = as_count(name, word, given, "Name at least one layer")
     if hidden > DEEPEST:
         raise ArchitectureError(
             name,

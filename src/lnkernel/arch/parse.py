@@ -20,6 +20,19 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
+WORDS: dict[type[ast.expr], str] = {
+    ast.Starred: "a list that is put in by *",
+    ast.List: "a list",
+    ast.Set: "a set",
+    ast.Dict: "a dict",
+    ast.Lambda: "a function",
+    ast.IfExp: "a condition",
+    ast.Compare: "a comparison",
+    ast.ListComp: "a list",
+    ast.BoolOp: "a condition",
+}
+NOT_FINITE = ("nan", "inf", "infinity")
+FUNCTIONS = ("float", "int", "sqrt", "exp", "log")  # of numbers, as people write them
 CONSTANTS = {"true": "True", "false": "False", "none": "None"}  # as others write them
 MODULES = ("lnk", "lnkernel")  # as in a line copied from a program
 LONGEST = 100_000  # characters; the table of a network of a hundred layers has some 8,000
@@ -86,6 +99,9 @@ class _Reader:
         self.text = text
 
     def network(self, tree: ast.expr) -> Node:
+        if isinstance(tree, ast.Tuple | ast.List):
+            remedy = "Write serial(...) around layers that follow each other"
+            raise self.refusal(tree, "expected one network, got several layers", remedy)
         made = self.value(tree)
         if not isinstance(made, Node):
             raise self.refusal(tree, f"expected a network, got {made!r}", _list_known())
@@ -109,7 +125,8 @@ class _Reader:
             name = self.name(tree)
             raise self.refusal(tree, f"{name!r} stands alone", f"Write {name}(), with the brackets")
         remedy = "Write layers with numbers, strings, True, False or None as arguments"
-        raise self.refusal(tree, f"a {type(tree).__name__} is not understood here", remedy)
+        said = WORDS.get(type(tree), "this")
+        raise self.refusal(tree, f"{said} is not understood here", remedy)
 
     def layer(self, tree: ast.Call) -> Node:
         name = self.name(tree.func)
@@ -129,7 +146,10 @@ class _Reader:
 
     def argument(self, tree: ast.expr) -> Any:
         """A value between brackets: a bare word there is a string whose quotes a shell took away."""
-        if isinstance(tree, ast.Name) and tree.id not in BUILDERS and not _nearest(tree.id):
+        known = isinstance(tree, ast.Name) and (
+            tree.id in BUILDERS or tree.id.lower() in NOT_FINITE
+        )
+        if isinstance(tree, ast.Name) and not known and not _nearest(tree.id):
             remedy = (
                 f"Write {CONSTANTS[tree.id]}"
                 if tree.id in CONSTANTS
@@ -163,6 +183,12 @@ class _Reader:
         if name in NONE_SUCH:
             reason, remedy = NONE_SUCH[name]
             raise self.refusal(tree, f"there is no {name}: {reason}", remedy)
+        last = name.rpartition(".")[2].lower()
+        if name not in BUILDERS and last in NOT_FINITE:
+            raise self.refusal(tree, f"{name!r} is no finite number", "Write a finite number")
+        if name not in BUILDERS and last in FUNCTIONS:
+            remedy = "Write the number itself, or a product or power such as 2**0.5"
+            raise self.refusal(tree, f"functions like {name!r} are not calculated here", remedy)
         if name not in BUILDERS:
             near = _nearest(name)
             hint = f"Write {near}? " if near else ""
@@ -182,7 +208,9 @@ class _Reader:
                 _demand_small(left, right)
             value = ARITHMETIC[type(tree.op)](left, right)
         except ArithmeticError as problem:
-            raise self.refusal(tree, f"no number ({problem})", "Write the number itself") from None
+            raise self.refusal(
+                tree, f"this cannot be calculated ({problem.args[-1]})", "Write the number itself"
+            ) from None
         if not isinstance(value, int | float):
             raise self.refusal(tree, f"{value} is not real", "Write the number itself")
         return value
@@ -196,7 +224,7 @@ class _Reader:
 
 def _demand_small(left: int, right: int) -> None:
     if left.bit_length() * abs(right) > MOST_BITS:
-        raise OverflowError("it is too large")
+        raise OverflowError("the number is too large")
 
 
 def _nearest(name: str) -> str | None:

@@ -13,6 +13,7 @@ from lnkernel.arch.node import Node, node, static
 from lnkernel.arch.places import Places, nearest
 from lnkernel.arch.traits import NOWHERE, Traits, traits
 from lnkernel.arch.window import MOST_AXES, at_positions
+from lnkernel.check.plain import as_integer
 from lnkernel.errors import ArchitectureError
 
 SAME = -1  # the length of an axis that stays what it is
@@ -60,13 +61,9 @@ class Resize(Node):
     antialias: bool = static(default=True)
 
     def __post_init__(self) -> None:
-        given = (self.shape,) if isinstance(self.shape, int) else self.shape
-        if (
-            not isinstance(given, tuple | list)
-            or not 1 <= len(given) <= MOST_AXES
-            or not all(isinstance(n, int) and not isinstance(n, bool) for n in given)
-            or not all(n >= 1 or n == SAME for n in given)
-        ):
+        sizes = self.shape if isinstance(self.shape, tuple | list) else (self.shape,)
+        given = tuple(n for n in map(as_integer, sizes) if n is not None and (n >= 1 or n == SAME))
+        if not 1 <= len(sizes) <= MOST_AXES or len(given) < len(sizes):
             _refuse(
                 f"shape must have whole numbers from 1 on, or -1, for 1 to {MOST_AXES} axes, got {self.shape!r}",
                 "Write e.g. shape=(16, 16) for images, shape=(16,) for sequences",
@@ -75,7 +72,7 @@ class Resize(Node):
             _refuse(f"method={self.method!r} is not known", f"Use one of {', '.join(METHODS)}")
         if not isinstance(self.antialias, bool):
             _refuse(f"antialias must be True or False, got {self.antialias!r}", "Write True")
-        object.__setattr__(self, "shape", tuple(given))
+        object.__setattr__(self, "shape", given)
         object.__setattr__(self, "method", self.method.lower())
 
     @property

@@ -7,7 +7,7 @@ from lnkernel.arch.convolution import Conv
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.homogeneous import Relu
-from lnkernel.arch.multilayer import chosen_blocks
+from lnkernel.arch.multilayer import chosen_blocks, known_activation
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import LayerNorm, RMSNorm
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool
@@ -69,7 +69,7 @@ def resnet(
         )
     count = sum(stages)
     normalised = chosen_blocks("resnet", count, norm, "blocks")
-    activation = Relu() if activation is None else activation
+    activation = known_activation("resnet", activation, Relu())
     norm_layer = LayerNorm() if norm_layer is None else norm_layer
 
     axes = len(Conv(channels, filter).filter)

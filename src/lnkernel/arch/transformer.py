@@ -7,7 +7,7 @@ from lnkernel.arch.compose import Serial, residual, serial
 from lnkernel.arch.dense import Dense
 from lnkernel.arch.elementwise import Elementwise
 from lnkernel.arch.embedding import PositionalEmbedding
-from lnkernel.arch.multilayer import chosen_blocks
+from lnkernel.arch.multilayer import as_count, chosen_blocks, known_activation
 from lnkernel.arch.node import Node
 from lnkernel.arch.norms import LayerNorm, RMSNorm
 from lnkernel.arch.pooling import Flatten, GlobalAvgPool
@@ -67,9 +67,8 @@ def transformer(
         _refuse(f"norm={norm!r} is not known", 'Use "pre", "post" or None')
     if not isinstance(pool, bool):
         _refuse(f"pool must be True or False, got {pool!r}", "Write pool=True")
-    if isinstance(expansion, bool) or not isinstance(expansion, int) or expansion < 1:
-        _refuse(f"expansion must be an integer >= 1, got {expansion!r}", "Write e.g. expansion=4")
-    activation = Gelu() if activation is None else activation
+    expansion = as_count("transformer", "expansion", expansion, "Write e.g. expansion=4")
+    activation = known_activation("transformer", activation, Gelu())
     norm_layer = LayerNorm() if norm_layer is None else norm_layer
 
     def dense(width: int) -> Dense:

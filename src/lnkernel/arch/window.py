@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lnkernel.arch.flow import Kind, Place, Space
 from lnkernel.arch.node import Node
+from lnkernel.check.plain import as_integer
 from lnkernel.errors import ArchitectureError
 
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
@@ -88,17 +89,15 @@ def set_window(layer: Any, size: str, strides: str = "strides", padding: str = "
 
 def _whole_numbers(layer: Any, name: str, count: int | None) -> tuple[int, ...]:
     value = getattr(layer, name)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    numbers = (value,) * (count or 1) if whole else value
-    if not isinstance(numbers, tuple | list) or not all(
-        isinstance(each, int) and not isinstance(each, bool) and each >= 1 for each in numbers
-    ):
+    given = value if isinstance(value, tuple | list) else (value,) * (count or 1)
+    numbers = tuple(each for each in map(as_integer, given) if each is not None and each >= 1)
+    if len(numbers) < len(given):
         _refuse(
             layer,
             f"{name} must be a whole number of at least 1 for each axis, got {value!r}",
             f"Write e.g. {name}=(3, 3) for images, {name}=(3,) for sequences",
         )
-    return tuple(numbers)
+    return numbers
 
 
 def _refuse(layer: Any, reason: str, remedy: str) -> None:

@@ -94,7 +94,8 @@ def worst_kink(arch: Node) -> float:
 
 
 def sees_length(arch: Node) -> bool:
-    """Whether the kernel is singular along the length of x too: a kink comes behind a bias, and no norm before it.
+    """Whether the kernel is singular along the length of x too: where a kink comes after a bias, without a norm before
+    that bias.
 
     Without a bias every kink of a homogeneous activation is where a linear function of x is 0, for x of all lengths.
     """

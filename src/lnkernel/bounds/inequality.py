@@ -45,9 +45,9 @@ def bound(
     every x: how large the expected output of the trained network can be, anywhere.
 
     Args:
-        arch: the network, or its text; without a normalisation the bound is infinite. Or its `posterior` with
-            kernel="ntk", whose data and noise are meant then: X and y are left out, and the
-            Gram matrix is not computed again.
+        arch: the network, or its text; without a normalisation the bound is infinite. It may
+            also be a `posterior` with kernel="ntk": then X, y and noise are those of the posterior
+            and are left out, and the Gram matrix is not computed again.
         X: inputs, (n, d).
         y: targets, (n,) or (n, k); the bound holds for each output.
         s: "sharp", $n\sqrt{n\lambda_{\min}/C}$, which gives $\max|y|\sqrt{Cn/\lambda_{\min}}$;

@@ -55,7 +55,7 @@ class Own(Protocol):
 class Positions:
     """Which pairs of positions a block holds: all, or, if they are not `paired`, only those of equal positions.
 
-    The positions are the last axes of an array, but for so many `behind` them.
+    The positions are the last axes of an array but for `behind` further axes, which follow them.
     """
 
     shape: tuple[int, ...]

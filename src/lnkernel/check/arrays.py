@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 import jax
@@ -272,7 +273,7 @@ def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
     """The error for what NumPy makes no array of: a tracer, or a ragged list."""
     if is_traced(x):
         return TransformationError(name)
-    came = f"{type(x).__name__} ({problem})"
+    came = f"a {type(x).__name__} that is no array ({problem})".replace(".)", ")")
     return InputError(
         name, "an array of numbers", came, f"Give every point the same number of {each}"
     )
@@ -281,7 +282,11 @@ def _no_array(name: str, x: Any, problem: Exception, each: str) -> Exception:
 def refuse_containers(name: str, x: Any) -> None:
     """Refuse what NumPy makes an array of that is not the one that was meant."""
     if x is None:
-        raise InputError(name, "an array of numbers", "None", f"Give {name}")
+        raise InputError(name, "an array of numbers", "None", f"Give a value for {name}")
+    if isinstance(x, Iterator):
+        came = f"a {type(x).__name__}"
+        remedy = f"Write list(...) around it, or np.array(list({name}))"
+        raise InputError(name, "an array of numbers", came, remedy)
     if type(x).__module__.startswith("scipy.sparse"):
         raise InputError(
             name,
@@ -289,6 +294,10 @@ def refuse_containers(name: str, x: Any) -> None:
             f"a sparse matrix ({type(x).__name__})",
             f"Write {name}.toarray(), if that fits into memory",
         )
+    if isinstance(x, Mapping | Set):
+        came = f"a {type(x).__name__}"
+        remedy = "Put its numbers into the columns of an array, e.g. by np.column_stack"
+        raise InputError(name, "an array of numbers", came, remedy)
     refuse_masked(name, x)
 
 
@@ -311,6 +320,15 @@ def refuse_masked(name: str, x: Any) -> None:
         )
 
 
+def shape_of(name: str, x: Any, each: str = "coordinates") -> tuple[int, ...]:
+    """The shape of data that may be lists; rows of different lengths are refused."""
+    refuse_containers(name, x)
+    try:
+        return tuple(np.shape(x))
+    except (TypeError, ValueError) as problem:
+        raise _no_array(name, x, problem, each) from None
+
+
 def _as_numpy(name: str, x: Any) -> np.ndarray:
     refuse_containers(name, x)
     try:
@@ -321,9 +339,20 @@ def _as_numpy(name: str, x: Any) -> np.ndarray:
 
 def _check_kind(name: str, dtype: Any) -> None:
     if not (jnp.issubdtype(dtype, jnp.floating) or np.dtype(dtype).kind in "iub"):
-        raise InputError(
-            name, "real numbers", f"dtype {dtype}", "Convert the data to float64 first"
+        raise InputError(name, "real numbers", f"dtype {dtype}", _remedy_of_kind(name, dtype))
+
+
+def _remedy_of_kind(name: str, dtype: Any) -> str:
+    """What helps with numbers of this type, which are no real ones."""
+    kind = np.dtype(dtype).kind
+    if kind == "c":
+        return f"Give the real and the imaginary part as coordinates of their own, or {name}.real alone"
+    if kind == "O":
+        return (
+            "Some entry is no number, or an integer of more than 64 bits; convert the data by "
+            f"np.asarray({name}, float), which names an entry that it cannot convert"
         )
+    return f"Convert the data to numbers, e.g. texts of numbers by np.asarray({name}, float)"
 
 
 def _check_shape(name: str, shape: tuple[int, ...], beside: str = "") -> None:

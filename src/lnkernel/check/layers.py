@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import reprlib
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
-from lnkernel.check.plain import as_float, known, known_zero
+from lnkernel.check.plain import as_float, as_integer, known, known_zero
 from lnkernel.errors import ArchitectureError
 from lnkernel.precision import is_traced
 
 HIGHEST_DEGREE = 150  # of a homogeneous activation
 
 
-def _refuse_layer(layer: Any, reason: str, remedy: str) -> None:
+def _refuse_layer(layer: Any, reason: str, remedy: str) -> NoReturn:
     raise ArchitectureError(type(layer).__name__, "", reason, remedy)
 
 
@@ -84,27 +84,33 @@ def one_of(layer: Any, name: str, choices: tuple[str, ...]) -> None:
         _refuse_layer(layer, f"{name}={value!r} is not known", f"Use {shown}")
 
 
+def no_tracer(name: str) -> tuple[str, str]:
+    """The reason and the remedy where an integer is traced on which the network's structure depends."""
+    return (
+        f"{name} must be a plain Python integer, known when a program is compiled, got a value that a jax.jit, "
+        "jax.grad or jax.vmap around this call is tracing",
+        "Close over a plain integer, or name it in static_argnames of jax.jit",
+    )
+
+
 def integer_at_least(layer: Any, name: str, least: int) -> None:
     value = _plain(layer, name)
     if is_traced(value):
-        _refuse_layer(
-            layer,
-            f"{name} must be a plain Python integer, known when a program is compiled, got a value that a jax.jit, "
-            "jax.grad or jax.vmap around this call is tracing",
-            "Close over a plain integer, or name it in static_argnames of jax.jit",
-        )
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        _refuse_layer(layer, *no_tracer(name))
+    plain = as_integer(value)
+    if plain is None or plain < least:
         _refuse_layer(
             layer,
             f"{name} must be an integer, at least {least}, got {value!r}",
             f"Choose {name} = {least} or more",
         )
-    if value >= 2**63:
+    if plain >= 2**63:
         _refuse_layer(
             layer,
             f"{name} must be in the range of 64-bit integers, got {reprlib.repr(value)}",
             f"Choose a smaller {name}",
         )
+    object.__setattr__(layer, name, plain)
 
 
 def homogeneous_degree(layer: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,6 +15,8 @@ from lnkernel.check.plain import as_float
 from lnkernel.errors import InputError, TransformationError
 from lnkernel.precision import is_traced
 from lnkernel.types import Array
+
+MOST_SEEDS = 2**63  # which Python can count
 
 
 def as_number(value: Any) -> float | None:
@@ -79,22 +81,28 @@ def as_seed(seed: Any) -> int:
     return int(seed)
 
 
-def as_seeds(seeds: Any, at_least: int) -> list[int]:
-    """Different integers: 0, 1, ... where only their number is given."""
+def as_seeds(seeds: Any, at_least: int) -> Sequence[int]:
+    """Different integers: 0, 1, ... where only their number is given, which are not listed: whether so many networks
+    have room is asked later."""
     demand_static("seeds", seeds)
     expected = f"a number of at least {at_least}, or as many different integers"
     if isinstance(seeds, Integral) and not isinstance(seeds, bool):
-        chosen = list(range(int(seeds)))
+        if int(seeds) >= MOST_SEEDS:
+            raise InputError("seeds", expected, reprlib.repr(seeds), "Choose fewer than 2**63")
+        return _enough(range(int(seeds)), seeds, at_least, expected)
     elif isinstance(seeds, Iterable) and not isinstance(seeds, str):
         given = list(seeds)
         if any(isinstance(s, bool) or not isinstance(s, Integral) or s < 0 for s in given):
             raise InputError("seeds", expected, repr(seeds), "Give integers, 0 or more")
-        chosen = [int(seed) for seed in given]
-    else:
-        raise InputError("seeds", expected, repr(seeds), "Write e.g. seeds=10")
-    if len(chosen) < at_least or len(set(chosen)) < len(chosen):
+        return _enough([int(seed) for seed in given], seeds, at_least, expected)
+    raise InputError("seeds", expected, repr(seeds), "Write e.g. seeds=10")
+
+
+def _enough(chosen: Sequence[int], given: Any, at_least: int, expected: str) -> Sequence[int]:
+    different = len(chosen) if isinstance(chosen, range) else len(set(chosen))
+    if len(chosen) < at_least or different < len(chosen):
         why = "A standard error takes two networks or more" if at_least > 1 else "Train one or more"
-        raise InputError("seeds", expected, repr(seeds), why)
+        raise InputError("seeds", expected, repr(given), why)
     return chosen
 
 

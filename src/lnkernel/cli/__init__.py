@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from lnkernel.cli import bench, bound, demo, fit, kernel, reproduce, verify
-from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE
+from lnkernel.cli.command import INTERRUPTED, OK, WRONG_USE, file_problem
 from lnkernel.errors import LnkernelError
 from lnkernel.gram.stored import store_programs_unless_told
 from lnkernel.version import __version__
@@ -40,8 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # e.g. of `| head`: nobody reads on, and that is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (LnkernelError, OSError) as problem:
+    except LnkernelError as problem:
         print(f"lnkernel {options.command}: {problem}", file=sys.stderr)
+        return WRONG_USE
+    except OSError as problem:
+        print(f"lnkernel {options.command}: {file_problem(problem, options)}", file=sys.stderr)
         return WRONG_USE
     except KeyboardInterrupt:
         print(f"lnkernel {options.command}: interrupted", file=sys.stderr)

@@ -57,10 +57,12 @@ def _run(options: argparse.Namespace) -> int:
 def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bound, Ray]:
     from lnkernel.bounds import bound
     from lnkernel.cli.ray import along_principal_direction
-    from lnkernel.cli.unresolved import by_lines
+    from lnkernel.cli.unresolved import by_lines, too_many
     from lnkernel.errors import (
         DuplicateInputsError,
+        NotEnoughMemoryError,
         SingularGramError,
+        TooManyPointsError,
         UnresolvedEigenvalueError,
     )
     from lnkernel.gp.posterior import posterior
@@ -71,6 +73,8 @@ def _compute(arch: Node, data: CsvData, options: argparse.Namespace) -> tuple[Bo
         return b, along_principal_direction(post, data, b)
     except (DuplicateInputsError, SingularGramError, UnresolvedEigenvalueError) as problem:
         raise by_lines(problem, data, options) from None
+    except (NotEnoughMemoryError, TooManyPointsError) as problem:
+        raise too_many(problem, data, options) from None
 
 
 def _in_words(path: Path, arch: Node, data: CsvData, b: Bound, ray: Ray) -> str:
@@ -97,11 +101,13 @@ def _meaning(data: CsvData, b: Bound) -> str:
             "can grow without limit. A LayerNorm in one layer bounds it, e.g. "
             "mlp(hidden=2, norm='first')."
         )
-    limit, most = at_most(data.unit * b.rkhs, 4), at_most(data.unit * b.max_abs_y, 4)
+    limit = at_most(data.unit * b.rkhs, 4)
     if data.centre:
+        most = at_most(data.unit * b.max_abs_y, 4)
         stays = f"within {limit} of {data.centre:.6g}; the targets stay within {most} of it"
     else:
-        stays = f"between ±{limit}; the targets are between ±{most}"
+        least, largest = data.targets.min(), data.targets.max()
+        stays = f"between -{limit} and {limit}; the targets run from {least:.4g} to {largest:.4g}"
     return (
         "However far an input lies from these data, the expected output of this network, infinitely "
         f"wide and trained on them, stays {stays}."

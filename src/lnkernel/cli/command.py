@@ -72,6 +72,27 @@ def read_bytes(path: Path) -> bytes:
     return sys.stdin.buffer.read() if path is STANDARD_INPUT else path.read_bytes()
 
 
+def file_problem(problem: OSError, options: argparse.Namespace) -> str:
+    """What the system says of a file or folder, and what helps: another name for what is read or written."""
+    if problem.filename is None:
+        return str(problem)
+    path = Path(str(problem.filename))
+    said = f"{path}: {(problem.strerror or str(problem)).lower()}"
+    out, named = getattr(options, "out", None), vars(options)
+    is_read = path in [named.get(each) for each in ("data", "csv", "predict", "file")]
+    if (
+        not is_read
+        and out is not None
+        and (path == out or {path, out} & {*path.parents, *out.parents})
+    ):
+        return f"{said}, so that nothing can be written there. Name another place by --out."
+    if isinstance(problem, FileNotFoundError):
+        return f"{path}: there is no such file. Correct its name, which is looked up from {Path.cwd()} on."
+    if isinstance(problem, IsADirectoryError):
+        return f"{said}. Name a file in it."
+    return f"{said}. Name a file that can be read."
+
+
 def positive_integer(text: str) -> int:
     """1, 2, ..., as the type of an argument."""
     return _integer(text, 1)

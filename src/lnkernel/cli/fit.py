@@ -70,8 +70,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from lnkernel.arch.parse import parse
     from lnkernel.cli.table import read
-    from lnkernel.cli.unresolved import by_lines
-    from lnkernel.errors import DuplicateInputsError, SingularGramError
+    from lnkernel.cli.unresolved import by_lines, too_many
+    from lnkernel.errors import (
+        DuplicateInputsError,
+        NotEnoughMemoryError,
+        SingularGramError,
+        TooManyPointsError,
+    )
 
     arch = parse(options.arch)
     if options.data is options.predict is STANDARD_INPUT:
@@ -88,6 +93,8 @@ def _run(options: argparse.Namespace) -> int:
         post = _posterior(arch, data, mesh, options)
     except (DuplicateInputsError, SingularGramError) as problem:
         raise by_lines(problem, data, options) from None
+    except (NotEnoughMemoryError, TooManyPointsError) as problem:
+        raise too_many(problem, data, options) from None
     x = data.scale_inputs(new.values)
     columns = {data.target: data.centre + data.unit * np.asarray(post.mean(x))}
     if options.std:
@@ -131,6 +138,7 @@ def _posterior(arch: Any, data: CsvData, mesh: Any, options: argparse.Namespace)
 
 def _announce(n: int, mesh: Any, options: argparse.Namespace) -> None:
     """What it takes, before it begins."""
+    from lnkernel.gp.rectangular_packed import MOST
     from lnkernel.gp.strips import deal_out
     from lnkernel.gram.memory import available_memory
 
@@ -141,8 +149,12 @@ def _announce(n: int, mesh: Any, options: argparse.Namespace) -> None:
     free = f"{available_memory() / 2**30:.1f} GiB are free here"
     if mesh is not None:
         _note(f"{deal_out(n, mesh).in_words()}; {free}")
+    elif options.tolerance is not None:
+        _note(f"{n} points by conjugate gradients, which need no matrix in memory; {free}")
     elif n >= 1000:
-        _note(f"{n} points on one machine: {8 * n * n / 2**30:.2f} GiB, or half of it; {free}")
+        whole = 8 * n * n / 2**30
+        half = f", or {whole / 2:.2f} GiB where half of it is kept" if n <= MOST else ""
+        _note(f"The kernel matrix of {n} points takes {whole:.2f} GiB of memory{half}; {free}")
 
 
 def _write(path: Path, columns: dict[str, np.ndarray]) -> None:

@@ -111,9 +111,10 @@ def _records(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
             path, "expected a whole gzip file", [str(problem)], "Copy or download it again"
         ) from None
     except UnicodeDecodeError as problem:
-        raise DataFileError(
-            path, "expected text in UTF-8", [str(problem)], "Save it as CSV, UTF-8"
-        ) from None
+        byte = f"0x{problem.object[problem.start]:02x}"
+        came = f"the byte {byte} at place {problem.start}, which is no part of such a text"
+        remedy = "Name a CSV file; a table of a spreadsheet is to be saved as one, in UTF-8"
+        raise DataFileError(path, "expected a text in UTF-8", [came], remedy) from None
     first = text.lstrip().partition("\n")[0]
     separator = max(SEPARATORS, key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)

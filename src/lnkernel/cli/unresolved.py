@@ -1,4 +1,4 @@
-"""Inputs that float64 cannot tell apart: told by the lines of the file and by options that help."""
+"""Inputs that float64 cannot tell apart, or that are too many: told by the file's lines and by options that help."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lnkernel.cli.training_data import CsvData
 from lnkernel.errors import (
     DataFileError,
     DuplicateInputsError,
+    NotEnoughMemoryError,
     SingularGramError,
+    TooManyPointsError,
     UnresolvedEigenvalueError,
 )
 from lnkernel.gp.diagnosis import nearest
@@ -45,6 +47,20 @@ def by_lines(problem: Unresolved, data: CsvData, options: argparse.Namespace) ->
         "expected inputs that float64 can tell apart with this network",
         problems,
         _remedy(problem, options) + _or_noise(options, enough),
+    )
+
+
+def too_many(
+    problem: NotEnoughMemoryError | TooManyPointsError, data: CsvData, options: argparse.Namespace
+) -> DataFileError:
+    """More points than have room, with the options that take fewer, or that need no matrix."""
+    fits = "" if problem.fits is None else f", e.g. --sample {problem.fits}"
+    remedy = f"Use fewer lines by --sample{fits}"
+    if getattr(options, "tolerance", 0.0) is None:  # the command has it, and it is not given
+        noise = "" if options.noise else " and --noise"
+        remedy += f"; or give --tolerance{noise}, which needs no matrix in memory"
+    return DataFileError(
+        options.data, f"expected fewer points than {len(data.X)}", [str(problem)], remedy
     )
 
 

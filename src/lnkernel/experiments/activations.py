@@ -29,7 +29,7 @@ def find_activation(text: str) -> Elementwise:
 
 
 def key_of(activation: Elementwise) -> str:
-    """Its name in the settings on which results depend; the ReLU's is older than the others.
+    """The activation's name in the settings that identify a result; that of the ReLU was chosen before the others.
 
     >>> key_of(find_activation("relu")), key_of(find_activation("tanh"))
     ('relu', 'Tanh()')

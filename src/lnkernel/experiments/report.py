@@ -94,7 +94,7 @@ def _describe_circumstances(manifest: Mapping[str, Any]) -> list[str]:
     if "hardware" in manifest:
         made = manifest["hardware"]
         lines.append(
-            f"{made['cores']} cores ({made['processor']}, {made['platform']}), "
+            f"{made['cores']} core{'' if made['cores'] == 1 else 's'} ({made['processor']}, {made['platform']}), "
             f"devices: {', '.join(made['devices'])}."
         )
     if "seconds" in manifest:

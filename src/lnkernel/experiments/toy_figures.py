@@ -95,9 +95,10 @@ def _handles(sharp: bool, confident: bool) -> list[Any]:
 
     return [
         Line2D([], [], color="0.3", label="trained networks, mean"),
-        Patch(color="0.3", alpha=0.25, lw=0, label=BAND[confident]),
+        Patch(color="0.3", alpha=0.5, lw=0, label=BAND[confident]),
         Line2D([], [], color="black", lw=0.9, ls=(0, (4, 2)), label="infinite width, mean"),
         Line2D([], [], color=AMBER, label="±B(D), rkhs"),
         *[Line2D([], [], color=AMBER, ls=":", label="±B(D), sharp")] * sharp,
-        Patch(color="0.92", lw=0, label="where the data are"),
+        Patch(fc="0.92", ec="0.5", lw=0.6, label="where the data are"),
+        Line2D([], [], color="black", marker=".", ls="", label="training points"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from numbers import Integral
 from typing import Any
 
@@ -20,17 +21,18 @@ from lnkernel.arch.flow import check_network
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check.arrays import as_array, demand_finite
 from lnkernel.check.numbers import as_shape, positive_integer
-from lnkernel.errors import InputError, NetworkPrecisionError, NotEnoughMemoryError
+from lnkernel.errors import InputError, NetworkPrecisionError
 from lnkernel.finite import attention as _attention  # noqa: F401  # registers twins
 from lnkernel.finite import spatial as _spatial  # noqa: F401  # registers twins
 from lnkernel.finite.twins import Layer, TwinSettings, serial_twins
-from lnkernel.gram.memory import available_memory
-from lnkernel.precision import x64_is_on
+from lnkernel.gram.memory import demand_memory
+from lnkernel.precision import is_traced, x64_is_on
 from lnkernel.tangents.structure import register_sequence
 from lnkernel.types import Inputs
 
 PARAMETERIZATIONS = ("ntk", "standard")
 DTYPES = ("float32", "float64")
+FEW = 1000  # numbers of inputs, for which asking for memory would take as long as the call
 
 
 class Network(nnx.Sequential):
@@ -64,8 +66,12 @@ class Network(nnx.Sequential):
             raise InputError(
                 "x", "at least one point", f"shape {given.shape}", "Check how it was filtered"
             )
+        if not is_traced(given) and given.size > FEW:
+            demand_memory_of_features(self, len(given), math.prod(given.shape[1:-1]))
         demand_finite("x", given, self.dtype)
-        return super().__call__(jnp.asarray(given).astype(self.dtype))
+        # NumPy's longer types, which JAX does not know, are rounded by NumPy
+        numbers = given.astype(self.dtype) if isinstance(given, np.ndarray) else given
+        return super().__call__(jnp.asarray(numbers).astype(self.dtype))
 
 
 register_sequence(Network)
@@ -137,13 +143,30 @@ def _demand_memory(arch: Serial, settings: TwinSettings) -> None:
         return nnx.state(nnx.Sequential(*layers))
 
     leaves = jax.tree.leaves(nnx.eval_shape(build))
-    needed = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-    available = available_memory()
-    if needed > available:
-        count = sum(leaf.size for leaf in leaves)
-        purpose = f"A network of {count:,} numbers"
-        remedy = "Take a smaller width"
-        raise NotEnoughMemoryError(purpose, count, needed, available, remedy=remedy)
+    sizes = [leaf.size * leaf.dtype.itemsize for leaf in leaves]
+    demand_memory(
+        sum(sizes) + max(sizes, default=0),  # the largest is there twice while it is drawn
+        1,
+        f"A network of {sum(leaf.size for leaf in leaves):,} numbers",
+        m=1,
+        itemsize=1,
+        remedy="Take a smaller width",
+    )
+
+
+def demand_memory_of_features(network: nnx.Module, points: int, positions: int = 1) -> None:
+    """An error where the features in front of and behind the widest layer do not fit into memory for so many points,
+    of so many positions each. The network may be an abstract one, which has shapes and no numbers."""
+    leaves = [leaf for leaf in jax.tree.leaves(nnx.state(network, nnx.Param)) if leaf.ndim]
+    widest = max((leaf.shape[-1] for leaf in leaves), default=1)
+    demand_memory(
+        points * positions,
+        2,
+        f"A network of {widest} features in its widest layer, at {points} points,",
+        m=widest,
+        itemsize=max((leaf.dtype.itemsize for leaf in leaves), default=4),
+        remedy="Take fewer points at a time" if points > widest else "Take a smaller width",
+    )
 
 
 def _check_input_shape(arch: Node, in_dim: Any) -> tuple[int, ...]:

@@ -147,9 +147,10 @@ def iterative(
     wanted = min(n, RANK if rank is None else rank, n if rank is not None else max(1, n // 4))
     needed, available = 4 * 8 * n * wanted, memory.available_memory()
     if needed > available:
-        raise NotEnoughMemoryError(
-            f"The preconditioner of rank {wanted}", n, needed, available, wanted
-        )
+        fits = available // (4 * 8 * n)
+        purpose = f"The preconditioner of rank {wanted} for {n} points"
+        remedy = f"Ask for a lower rank= (about {fits} has room)" if fits else "Take fewer points"
+        raise NotEnoughMemoryError(purpose, n, needed, available, wanted, remedy=remedy)
     layout = deal_out(n, _one_device() if sharding is None else sharding)
     plain = np.asarray(rows.kernel.diagonal(rows.x))
 

@@ -29,9 +29,16 @@ def as_variances(noise: object, n: int) -> np.ndarray:
     bad = np.flatnonzero(~((given >= 0) & np.isfinite(given)))
     if bad.size:
         came = f"{given[bad[0]]} for point {bad[0]}"
-        raise InputError("noise", "variances, at least 0", came, "Square the deviations")
+        raise InputError("noise", "variances, at least 0", came, _remedy(given[bad[0]]))
     given.flags.writeable = False
     return given
+
+
+def _remedy(variance: float) -> str:
+    """What helps with a number that is no variance."""
+    if not math.isfinite(variance):
+        return "Give a finite number; leave points out of which nothing is known"
+    return "A variance is the square of a standard deviation"
 
 
 def as_variance(noise: Noise, n: int) -> Variance:
@@ -40,7 +47,7 @@ def as_variance(noise: Noise, n: int) -> Variance:
         return as_variances(noise, n)
     variance = plain_number("noise", noise, "a variance, at least 0")
     if not 0 <= variance < math.inf:
-        raise InputError("noise", "a variance, at least 0", repr(noise), "Square a deviation")
+        raise InputError("noise", "a variance, at least 0", repr(noise), _remedy(variance))
     return variance
 
 

@@ -128,7 +128,7 @@ def packed_cholesky(rows: GramRows, shift: float = 0.0) -> PackedCholesky | None
     n = len(rows.x)
     needed, available = 4 * n * (n + 1) + 3 * 8 * ENTRIES, memory.available_memory()
     if needed > available:
-        raise NotEnoughMemoryError("Half of the Gram matrix", n, needed, available)
+        raise NotEnoughMemoryError("Half of the Gram matrix", n, needed, available, most=MOST)
     if n > MOST:
         raise TooManyPointsError(n, MOST)
     packed, diagonal = make_array(n), np.empty(n)

@@ -92,7 +92,7 @@ class Posterior:
         r"""How far `mean` is off at most, at every input at once, by what its linear system lacks:
         $\sqrt C\,|r|/\sigma$ with $r = y - A a$, $\sigma^2$ the least noise, and $C = \sup_x \Theta(x, x)$.
 
-        It takes noise, and a network with a finite C. The residual is computed in float64; rounding errors of the
+        It requires noise, and a network with a finite C. The residual is computed in float64; rounding errors of the
         kernel are not accounted for.
 
         >>> import numpy as np, lnkernel as lnk
@@ -355,7 +355,9 @@ class Posterior:
             return Stopped(fit, chosen, f"{said} at a time that is traced")
         time = plain_number("t", t, expected)
         if not time >= 0:
-            raise InputError("t", expected, repr(time), "Time runs forwards")
+            raise InputError(
+                "t", expected, repr(time), "Give 0 for the start of training, or a later time"
+            )
         flow = None if math.isinf(time) else gradient_flow(time)
         return Stopped(fit, flow, f"{said} at t = {time}")
 
@@ -386,7 +388,10 @@ class Posterior:
         rate = plain_number("learning_rate", learning_rate, "a positive number")
         if not 0 < rate < math.inf:
             raise InputError(
-                "learning_rate", "a positive number", repr(learning_rate), "Descend, not ascend"
+                "learning_rate",
+                "a positive number",
+                repr(learning_rate),
+                "Gradient descent takes a finite rate above 0, e.g. 0.1",
             )
         most = self.max_learning_rate
         if not is_traced(most) and rate >= most:

@@ -28,6 +28,9 @@ MOST_CHEAP = 100_000  # pairs of networks without series, which take a few 100 n
 # Pairs of a larger matrix, whose other pairs are compiled: NumPy takes from 1 to 25 microseconds for each, XLA up to a
 # minute for the careful rules of closed forms. On a line most pairs are delicate to a smooth activation.
 MOST_DELICATE = 1 << 18
+# In memory at a time, of diagonals: the growth of the process for one million points
+NUMBERS_OF_A_POINT = 20
+NUMBERS_OF_A_COORDINATE = 5
 MOST_CAREFUL = 1 << 20  # coordinates that are compared at a time, with all care
 
 Out = tuple[Array, ...]

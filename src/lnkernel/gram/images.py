@@ -200,6 +200,24 @@ def _rectangular_by_offsets(work: _Work, plan: Plan, x: Array, x2: Array) -> tup
     return found, ends, ends2
 
 
+def demand_memory_of_a_pair(arch: Node, needs: Needs, shape: tuple[int, ...]) -> None:
+    """Refuse a pair of inputs that does not fit into memory, before the inputs are looked at."""
+    block = pixels.count(largest_shape(arch, shape), needs.all_pairs)
+    if block > MOST:
+        plan = plan_for(arch, needs, shape) if needs.all_pairs else None
+        _demand_memory(block if plan is None else plan.at_a_time, shape)
+
+
+def _demand_memory(at_a_time: int, shape: tuple[int, ...]) -> None:
+    demand_memory(
+        at_a_time,
+        NUMBERS,
+        f"A pair of inputs of {math.prod(shape)} positions",
+        m=1,
+        remedy="Take inputs of fewer positions",
+    )
+
+
 class _Work:
     """How the pairs of a matrix are computed: by NumPy or by programs, and how many at a time."""
 
@@ -224,14 +242,7 @@ class _Work:
         self.rows = min(power_of_two(max(1, fit // self.columns)), next_power(len(x)))
         if x2 is x:  # the corners of the tiles on the diagonal are squares
             self.rows = min(self.rows, self.columns)
-        at_a_time = self.block if self.plan is None else self.plan.at_a_time
-        demand_memory(
-            at_a_time,
-            NUMBERS,
-            f"A pair of inputs of {math.prod(shape)} positions",
-            m=1,
-            remedy="Take inputs of fewer positions",
-        )
+        _demand_memory(self.block if self.plan is None else self.plan.at_a_time, shape)
 
     def by_offsets(self, plan: Plan, x: Array, x2: Array) -> offsets.Work:
         """The work for a pooled network."""

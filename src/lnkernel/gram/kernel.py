@@ -116,6 +116,7 @@ class _OfPoints:
             points2 = points if x2 is None or x2 is x else self._points("x2", x2)
             self._check(points, points2)
             self._demand_memory(len(points), None if points2 is points else len(points2))
+            self._demand_memory_of_pairs(points)
             if points2 is points:
                 out, ends = self._symmetric(points)
                 check_range("x", points, ends)
@@ -185,6 +186,24 @@ class _OfPoints:
         if n * (m or n) > eager.MOST:
             demand_memory(n, len(self.which), "The kernel matrix", m)
 
+    def _demand_memory_of_inputs(self, x: Array) -> None:
+        """The same for what is held at a time of single inputs; of images some are taken at a time."""
+        self._demand_memory_of_pairs(x)
+        if not self._of_positions and x.size > eager.MOST:
+            n, d = x.shape
+            demand_memory(
+                n,
+                1,
+                f"The diagonal of {n} points",
+                m=eager.NUMBERS_OF_A_POINT + eager.NUMBERS_OF_A_COORDINATE * d,
+                remedy="Take fewer points at a time",
+            )
+
+    def _demand_memory_of_pairs(self, x: Array) -> None:
+        """The same for the pairs of positions of two inputs, before anything is asked of the inputs."""
+        if self._of_positions:
+            images.demand_memory_of_a_pair(self.arch, self._parts.needs, x.shape[1:-1])
+
     def error_estimate(self, x: Points, x2: MorePoints | None = None) -> float:
         """How far an entry of the matrix of these points may be off, by the root of the product of its diagonals.
 
@@ -216,6 +235,7 @@ class _OfPoints:
         with jax.enable_x64(True):
             points = self._points("x", x)
             self._check(points, points)
+            self._demand_memory_of_inputs(points)
             # an image with itself is many pairs of positions
             known = self._knows_diagonal and not self._of_positions
             program = self._program(points, points, self._has_series and not known)

@@ -22,7 +22,19 @@ def demand_memory(
 
 
 def available_memory() -> int:
-    """Bytes that can be had without swapping."""
+    """Bytes that can be had without swapping, and within the limit that a shell has set (`ulimit -v`)."""
     import psutil  # only here, so that `import lnkernel` stays quick
 
-    return int(psutil.virtual_memory().available)
+    free = int(psutil.virtual_memory().available)
+    limit = _limit_of_process()
+    return free if limit is None else max(0, min(free, limit - psutil.Process().memory_info().vms))
+
+
+def _limit_of_process() -> int | None:
+    """Bytes that this process may have in all; None where nobody has set a limit, or the system knows none."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else int(limit)

@@ -15,7 +15,7 @@ AXES, RANDOM = (
 def choose_direction(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
     """w and an offset such that w·x + offset is in about [0, 1], with as few runs of labels as any that was tried.
 
-    Tried are coordinates, the direction of linear regression on the labels, and random directions.
+    It tries the coordinates, the direction of linear regression on the labels, and random directions.
     """
     centred = points - points[0]
     spread = np.abs(centred).max(0)

@@ -16,7 +16,7 @@ AT_UNIT_LENGTH = (
     "Behind a LayerNorm take Exp(a=math.exp(gamma * (shift - 1) / 2), b=gamma**0.5), which has the same kernels "
     "there"
 )
-ADDING = "docs/adding-a-layer.md shows how"
+ADDING = 'The page "Adding a layer" of the documentation shows how'
 BRANCHES = "Take FanInSum, or u" + ELSEWHERE[1:]
 
 # reason, remedy: names
@@ -46,8 +46,8 @@ OF_NT = {
     (EMPIRICAL, "Use lnkernel.finite.empirical_nngp(network, x, x2)"): ("empirical_nngp_fn",),
     (
         "what stands in neural-tangents' utils and experimental is not here",
-        "docs/migration.md has its functions beside those of this library; of others u"
-        + ELSEWHERE[1:],
+        'The page "From neural-tangents" of the documentation has its functions beside those here; of '
+        "others u" + ELSEWHERE[1:],
     ): ("utils", "experimental"),
     (
         "the mean kernel of random networks is in lnkernel.finite here",

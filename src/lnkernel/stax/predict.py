@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from numpy.typing import ArrayLike
 
-from lnkernel.errors import InputError, MissingLayerError
+from lnkernel.errors import InputError, missing_layer
 from lnkernel.gp.posterior import Posterior, posterior
 from lnkernel.gram.kernel import Kernel
 from lnkernel.stax.kernel import names_of
@@ -148,6 +148,9 @@ def _predict(
 
 def __getattr__(name: str) -> Any:
     if name in IN_OTHER_WORDS:
-        said = f"Take {IN_OTHER_WORDS[name]}"
-        raise MissingLayerError(f"predict.{name}", "it is said in other words here", said)
+        reason, remedy = (
+            "this library does the same by other functions",
+            f"Use {IN_OTHER_WORDS[name]}",
+        )
+        raise missing_layer(name, reason, remedy, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -92,7 +92,7 @@ class Differential:
         and float32 otherwise.
         """
         function = self._model.function
-        if is_traced(function.params, inputs) or inside_jit():
+        if is_traced(function.params, *(x for _, x in inputs)) or inside_jit():
             raise InputError(
                 self._name,
                 "a call outside of jax.jit, jax.grad and jax.vmap",

@@ -110,6 +110,14 @@ def diagonal(
     function: Function, way: Way, x: np.ndarray
 ) -> Float[np.ndarray, " n"] | Float[np.ndarray, "n k k"]:
     """The kernel of every input with itself."""
+    demand_memory(
+        len(x),
+        2,  # the parts and what they are put together to
+        f"The diagonal of the tangent kernel of {len(x)} inputs",
+        m=function.outputs**2 if way.full else 1,
+        itemsize=x.dtype.itemsize,
+        remedy="Take fewer inputs at a time",
+    )
     size = _tile_size(function, way, x)
     made = [
         np.asarray(_own(function, way, _tile(x, start, size))) for start in range(0, len(x), size)
@@ -129,12 +137,21 @@ def frobenius(function: Function, way: Way, x: np.ndarray) -> float:
 def _tile_size(function: Function, way: Way, x: np.ndarray) -> int:
     """Inputs per tile, so that all tiles are about equally large."""
     leaves = jax.tree.leaves(_jacobian.eval_shape(function, way, x[:1]))
-    most = max(1, TILE_BYTES // sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
+    of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    demand_memory(
+        4 * of_one,
+        1,
+        "The Jacobian at a single input, which is held four times at once,",
+        m=1,
+        itemsize=1,
+        remedy="Take a network of fewer parameters, or choose some of them by wrt=",
+    )
+    most = max(1, TILE_BYTES // of_one)
     return -(-len(x) // -(-len(x) // most))
 
 
 def _tile(x: np.ndarray, start: int, size: int) -> np.ndarray:
-    """So many inputs from `start` on; the last one again where they end: one program for all."""
+    """`size` inputs from `start` on. Where there are fewer, the last one is repeated: one program serves all."""
     return x[np.minimum(np.arange(start, start + size), len(x) - 1)]
 
 

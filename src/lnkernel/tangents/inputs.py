@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from lnkernel.check.arrays import as_points
+from lnkernel.check.arrays import as_points, shape_of
 from lnkernel.errors import InputError, TrainingModeError
 from lnkernel.tangents.function import Function, OutputError, are_alike, evaluate
 from lnkernel.types import Inputs
@@ -19,7 +19,7 @@ from lnkernel.types import Inputs
 
 def in_precision(name: str, x: Inputs, dtype: Any) -> Float[np.ndarray, "n ..."]:
     """Inputs of any shape (n, ...) in the network's precision, checked."""
-    shape = np.shape(x)
+    shape = shape_of(name, x)
     flat = np.reshape(x, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else x
     points = np.asarray(as_points(name, flat))
     return convert(name, points, dtype).reshape(shape)

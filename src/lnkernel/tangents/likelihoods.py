@@ -125,7 +125,12 @@ def as_likelihood(likelihood: Any, noise: Any) -> Likelihood:
     """The likelihood of this name."""
     variance = as_number(noise)
     if variance is None or not 0 < variance < math.inf:
-        raise InputError("noise", "a positive variance", repr(noise), "Square a deviation")
+        raise InputError(
+            "noise",
+            "a positive variance",
+            repr(noise),
+            "A variance is the square of a standard deviation",
+        )
     if likelihood == "gaussian":
         return Gaussian(variance)
     if likelihood == "categorical":

@@ -61,8 +61,8 @@ def matvec(function: Function, x: np.ndarray, batch: int) -> Callable[[Rows], Ro
 
 
 def batches(x: np.ndarray, batch: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Equally many inputs at a time, with the number of the first; the last one again where they
-    end, so that there is one program for all."""
+    """The same number of inputs at a time, with the number of the first. Where fewer are left, the last one is
+    repeated, so that one program serves all."""
     size = -(-len(x) // -(-len(x) // batch))
     for start in range(0, len(x), size):
         yield start, x[np.minimum(np.arange(start, start + size), len(x) - 1)]

@@ -147,7 +147,12 @@ class Ridge(FineTuned):
         """The model after gradient flow on the loss for a time t, from 0 (untrained) to infinity (converged)."""
         time = as_number(t)
         if time is None or not time >= 0:
-            raise InputError("t", "a time from 0 to infinity", repr(t), "Time runs forwards")
+            raise InputError(
+                "t",
+                "a time from 0 to infinity",
+                repr(t),
+                "Give 0 for the start of training, or a later time",
+            )
         if math.isinf(time):
             return self
         return FineTuned(self._problem, gradient_flow(time), f"Flow for a time {time:g}")
@@ -160,7 +165,10 @@ class Ridge(FineTuned):
         rate = as_number(learning_rate)
         if rate is None or not 0 < rate < math.inf:
             raise InputError(
-                "learning_rate", "a positive number", repr(learning_rate), "Descend, not ascend"
+                "learning_rate",
+                "a positive number",
+                repr(learning_rate),
+                "Gradient descent takes a finite rate above 0, e.g. 0.1",
             )
         if rate >= self.max_learning_rate:
             raise LearningRateError(rate, self.max_learning_rate, len(self._problem.x))

@@ -276,7 +276,7 @@ def read(content: bytes, name: str | Path) -> Certificate:
 
 def _from_content(data: Any) -> Certificate:
     if not isinstance(data, dict):
-        raise FieldError("it has no fields with names, {...}")
+        raise FieldError("it has no fields with names")
     written = take(data, "lnkernel certificate", whole_number)
     if written != FORMAT:
         raise FieldError(f'its field "lnkernel certificate" is {written}, and should be {FORMAT}')

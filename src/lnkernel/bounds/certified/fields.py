@@ -30,12 +30,16 @@ def take(data: Any, name: str, read: Callable[[str, Any], T]) -> T:
 
 
 def mapping(place: str, value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else _refuse(place, value, "fields with names, {...}")
+    return value if isinstance(value, dict) else _refuse(place, value, "fields with names")
 
 
 def items(place: str, value: Any) -> list[Any]:
     """A list of at least one."""
-    return value if isinstance(value, list) and value else _refuse(place, value, "a list, [...]")
+    return (
+        value
+        if isinstance(value, list) and value
+        else _refuse(place, value, "a list with at least one entry")
+    )
 
 
 def text(place: str, value: Any) -> str:
@@ -56,12 +60,12 @@ def number(place: str, value: Any) -> float:
 
 
 def numbers(place: str, value: Any) -> list[float]:
-    return [number(f"{place}, entry {i},", each) for i, each in enumerate(items(place, value))]
+    return [number(f"{place}, entry {i}", each) for i, each in enumerate(items(place, value))]
 
 
 def rows(place: str, value: Any) -> list[list[float]]:
     """Lists of numbers, all of one length."""
-    made = [numbers(f"{place}, row {i},", each) for i, each in enumerate(items(place, value))]
+    made = [numbers(f"{place}, row {i}", each) for i, each in enumerate(items(place, value))]
     lengths = sorted({len(row) for row in made})
     if len(lengths) > 1:
         raise FieldError(f"its {place} has rows of {lengths[0]} and of {lengths[-1]} numbers")
@@ -69,23 +73,23 @@ def rows(place: str, value: Any) -> list[list[float]]:
 
 
 def texts(place: str, value: Any) -> dict[str, str]:
-    return {key: text(f"{place}, {key},", each) for key, each in mapping(place, value).items()}
+    return {key: text(f"{place}, {key}", each) for key, each in mapping(place, value).items()}
 
 
 def whole_numbers(place: str, value: Any) -> list[int]:
-    return [
-        whole_number(f"{place}, entry {i},", each) for i, each in enumerate(items(place, value))
-    ]
+    return [whole_number(f"{place}, entry {i}", each) for i, each in enumerate(items(place, value))]
 
 
 def _refuse(place: str, value: Any, expected: str) -> NoReturn:
-    raise FieldError(f"its {place} is {_shown(value)}, and should be {expected}")
+    within = "," if ", " in place else ""
+    raise FieldError(f"its {place}{within} is {_shown(value)}, and should be {expected}")
 
 
 def _shown(value: Any) -> str:
     """A short value as JSON writes it."""
-    if isinstance(value, dict | list):
-        named = "fields with names" if isinstance(value, dict) else "a list"
-        return named if value else f"empty, {json.dumps(value)}"
+    if isinstance(value, dict):
+        return "fields with names" if value else "empty brackets {}"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
     written = json.dumps(value)
     return written if len(written) <= 60 else f"{written[:60]}..."

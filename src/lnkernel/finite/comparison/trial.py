@@ -77,7 +77,7 @@ def compare(
     >>> print(found)
     width         NTK error ...
     """
-    chosen, known = _as_widths(widths), as_seeds(seeds, at_least=2)
+    chosen, known = _as_widths(widths), list(as_seeds(seeds, at_least=2))
     positive_integer("max_steps", max_steps)
     if isinstance(goal, bool) or not isinstance(goal, Real) or not 0 < goal < 1:
         raise InputError("goal", "a number between 0 and 1", repr(goal), "The default is 1e-4")

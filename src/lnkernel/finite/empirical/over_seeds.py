@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jax.typing import DTypeLike
 
 from lnkernel.arch.facts import acts_on_positions, position_axes
 from lnkernel.arch.text import Architecture, as_architecture
 from lnkernel.check.arrays import as_images, as_points, check_dimensions
 from lnkernel.check.numbers import as_seeds
-from lnkernel.finite.build import Network, network
+from lnkernel.finite.build import Network, demand_memory_of_features, network
 from lnkernel.finite.empirical.estimate import MATRICES, Estimate, estimate
 from lnkernel.finite.empirical.tangent import empirical_ntk
 from lnkernel.finite.training.arguments import precision_of
@@ -86,9 +88,15 @@ def over_networks(
     other = None if x2 is None else len(points[1])
     demand_memory(len(points[0]), MATRICES, "The mean", other)
 
+    positions = math.prod(in_dim[:-1]) if isinstance(in_dim, tuple) else 1
+
+    def abstract() -> Network:
+        return network(arch, in_dim, width, rngs=0, dtype=dtype)
+
     def samples() -> Iterator[np.ndarray]:
         for seed in show_progress(chosen, progress, "networks"):
             yield matrix(network(arch, in_dim, width, rngs=seed, dtype=dtype))
 
     with jax.enable_x64(precision_of(dtype) == np.float64):
+        demand_memory_of_features(nnx.eval_shape(abstract), sum(map(len, points)), positions)
         return estimate(samples())

@@ -79,7 +79,7 @@ def find_layer(function: Any) -> Node | None:
 
 
 def is_registered(function: Any) -> bool:
-    """Whether it, or what it is a `functools.partial` of, is registered, perhaps for some keywords alone."""
+    """Whether the function is registered, perhaps for some keywords alone; of a `functools.partial`, its function."""
     return id(getattr(function, "func", function)) in _entries
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from lnkernel.check.arrays import as_data
+from lnkernel.check.arrays import as_data, shape_of
 from lnkernel.errors import DataScaleWarning, InputError
 from lnkernel.tangents.inputs import convert
 
@@ -36,7 +36,7 @@ def as_training_data(X: Any, y: Any, dtype: Any, stacklevel: int = 3) -> Trainin
 
     The warning points `stacklevel` calls above: at the line of the user that called the caller of this one.
     """
-    shape = np.shape(X)
+    shape = shape_of("X", X)
     flat = np.reshape(X, (shape[0], -1)) if len(shape) > 2 and 0 not in shape else X
     data = as_data(flat, y)
     inputs, targets = convert("X", data.x, dtype), convert("y", data.y, dtype)
@@ -59,6 +59,8 @@ def as_ensemble_data(X: Any, y: Any, networks: int, dtype: Any) -> TrainingData:
     """The data for many networks, for all alike or (networks, n, d) and (networks, n), (…, k)."""
     if not is_of_each(X):
         return as_training_data(X, y, dtype, stacklevel=4)
+    for data in X:
+        shape_of("X", data)
     if len(X) != networks or np.ndim(y[0]) == 0 or len(y) != networks:
         raise InputError(
             "X and y",

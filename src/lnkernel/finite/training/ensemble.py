@@ -178,15 +178,15 @@ def train_ensemble(
     ((3, 2, 1), (2,), (3, 300))
     """
     check_optimizer(optimizer)
-    known, precision = as_seeds(seeds, 1), precision_of(dtype)
-    place = placement(sharding, len(known))
+    chosen, precision = as_seeds(seeds, 1), precision_of(dtype)
+    place = placement(sharding, len(chosen))
     with jax.enable_x64(precision == np.float64):
         described = as_architecture(arch)
         of_positions = acts_on_positions(described)
         data = (
             as_training_data(X, y, precision)
             if of_positions
-            else as_ensemble_data(X, y, len(known), precision)
+            else as_ensemble_data(X, y, len(chosen), precision)
         )
         settings = settings_of(
             data.points, steps, batch_size, checkpoint, checkpoint_every, progress
@@ -195,8 +195,9 @@ def train_ensemble(
         start = partial(
             network, described, d, width, parameterization=parameterization, dtype=precision
         )
-        first = start(rngs=known[0])
-        _demand_memory(first, len(known), optimizer)
+        first = start(rngs=chosen[0])
+        _demand_memory(first, len(chosen), optimizer)
+        known = list(chosen)
         graph, params, rest = stack([first, *(start(rngs=seed) for seed in known[1:])])
         together = rows_at_a_time(len(known))
         rows = None if together is None else _rows(together, d)
@@ -235,12 +236,16 @@ def _demand_memory(one: nnx.Module, count: int, optimizer: optax.GradientTransfo
     demand_memory(
         count,
         1,
-        f"The training of {count} networks, each of {sum(leaf.size for leaf in leaves):,} numbers with gradients and "
+        f"The training of {_so_many(count)} {sum(leaf.size for leaf in leaves):,} numbers with gradients and "
         "what the optimizer keeps,",
         m=sum(leaf.size * leaf.dtype.itemsize for leaf in leaves),
         itemsize=1,
-        remedy="Take fewer seeds or a smaller width",
+        remedy="Take fewer seeds or a smaller width" if count > 1 else "Take a smaller width",
     )
+
+
+def _so_many(count: int) -> str:
+    return "one network of" if count == 1 else f"{count} networks, each of"
 
 
 def _rows(rows: int, dimension: int | tuple[int, ...]) -> int:

@@ -97,7 +97,7 @@ def train(
             len(data.x), steps, batch_size, checkpoint, checkpoint_every, progress
         )
         params, rest = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (params, rest))
-        seeds = as_seeds([seed], 1)
+        seeds = list(as_seeds([seed], 1))
         with prepare_run(
             graph, wrt, params, rest, optimizer, data, seeds, settings, watch=watch
         ) as run:
