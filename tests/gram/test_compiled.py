@@ -175,7 +175,7 @@ def test_pairs_that_are_integrated_are_not_computed_in_vain(
 
     monkeypatch.setattr(careful, "compiled", without_computing)
     x = points(30, 3)
-    arch = expand(lnk.serial(lnk.Dense(8), lnk.Clip(), lnk.Dense(1)), x)
+    arch = expand(lnk.serial(lnk.Dense(8), lnk.Clip(0.5, 2.0), lnk.Dense(1)), x)
     program = program_for(dissect_numbers(arch), ("ntk",), x)
     assert program.needs.compiler
     made, places = pairs.prepare(program.needs, x), np.triu_indices(30, 1)
