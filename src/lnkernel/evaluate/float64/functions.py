@@ -304,13 +304,13 @@ def _between(u: Array, low: Any, high: Any, start: Any) -> Array:
 
 @function_of.register
 def _(layer: Activate) -> Function:
-    with jax.ensure_compile_time_eval():
-        start = float(layer.fn(jnp.zeros(())))
+    derivative = layer.derivative or _slope_of(layer.fn)
+    start, _ = (float(_program_of(each)(np.zeros(PIECE))[0]) for each in (layer.fn, derivative))
     return Function(
         start,
         lambda u: _of_user(layer.fn, u) - start,
         layer.kinks,
-        derivative=partial(_of_user, layer.derivative or _slope_of(layer.fn)),
+        derivative=partial(_of_user, derivative),
     )
 
 
@@ -326,8 +326,22 @@ def _of_user(fn: Callable[[Any], Any], u: Array) -> Array:
         return apply_to_each(fn, u)
     flat = np.ravel(u)
     made: Any = np.empty(flat.shape)
+    program = _program_of(fn)
     for start in range(0, flat.size, PIECE):
         some = flat[start : start + PIECE]
-        filled: Any = np.resize(some, PIECE)
-        made[start : start + PIECE] = np.asarray(apply_to_each(fn, filled))[: some.size]
+        made[start : start + PIECE] = program(np.resize(some, PIECE))[: some.size]
     return made.reshape(np.shape(u))
+
+
+@lru_cache(maxsize=64)
+def _program_of(fn: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """Compiled once, wherever it is asked for: `jax.jit` would compile it anew inside of `ensure_compile_time_eval`,
+    and not compute it inside of the user's own `jax.jit`."""
+    with jax.enable_x64(True):
+        program = jax.jit(jax.vmap(fn)).lower(jax.ShapeDtypeStruct((PIECE,), np.float64)).compile()
+
+    def run(numbers: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(program(numbers))
+
+    return run

@@ -63,7 +63,9 @@ def _unresolved_panels(phi: Function, levels: int, end: float) -> list[Panel]:
     scale = float(phi.scale) if np.isfinite(phi.scale) else 1.0
     near = np.abs(values(np.linspace(-scale, scale, 64))).max(axis=1)
     panels = [panel for shift in SHIFTS for panel in _panels(phi, levels, end, shift)]
-    return [panel for panel in panels if not _resolves(values, panel, near)]
+    error, size = _disagreement(values, panels)
+    resolved = np.all(error <= TOLERANCE * (size + near[:, None]), axis=0)
+    return [panel for panel, enough in zip(panels, resolved, strict=True) if not enough]
 
 
 def _panels(phi: Function, levels: int, end: float, shift: float) -> list[Panel]:
@@ -75,18 +77,16 @@ def _panels(phi: Function, levels: int, end: float, shift: float) -> list[Panel]
     return [(float(a), float(b)) for a, b in pairwise(ends[np.abs(ends) <= end])]
 
 
-def _resolves(values: Values, panel: Panel, near: np.ndarray) -> bool:
-    error, size = _disagreement(values, panel)
-    return bool(np.all(error <= TOLERANCE * (size + near)))
-
-
-def _disagreement(values: Values, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-    """How far the means of phi and phi' over the panel are from those over its parts; and the largest values."""
-    whole, left, right = (
-        values(0.5 * (lo + hi) + 0.5 * (hi - lo) * NODES) for lo, hi in (panel, *_parts(panel))
-    )
-    first, second = CUT * (left @ WEIGHTS), (1 - CUT) * (right @ WEIGHTS)
-    return np.abs(whole @ WEIGHTS - (first + second)), np.abs(whole).max(axis=1)
+def _disagreement(values: Values, panels: list[Panel]) -> tuple[np.ndarray, np.ndarray]:
+    """How far the means of phi and phi' over each panel are from those over its parts; and the largest values there.
+    All are asked for at once: a function of a user's takes one program for many numbers."""
+    low, high = np.array(panels, dtype=float).reshape(-1, 2).T
+    cut = low + CUT * (high - low)
+    starts, ends = np.stack([low, low, cut])[..., None], np.stack([high, cut, high])[..., None]
+    found = values(0.5 * (starts + ends) + 0.5 * (ends - starts) * NODES)
+    whole, left, right = np.moveaxis(found @ WEIGHTS, 1, 0)
+    error = np.abs(whole - (CUT * left + (1 - CUT) * right))
+    return error, np.abs(found[:, 0]).max(axis=-1)
 
 
 def _parts(panel: Panel) -> tuple[Panel, Panel]:
@@ -135,7 +135,7 @@ def _refuse_panels(
 
 
 def _relative_disagreement(values: Values, panel: Panel) -> float:
-    error, size = _disagreement(values, panel)
+    error, size = _disagreement(values, [panel])
     return float(np.max(error / (size + 1e-300)))
 
 
