@@ -5,17 +5,15 @@ from __future__ import annotations
 import kinked_oracle
 import mpmath
 import numpy as np
-import oracle
 import pytest
+from listed_pairs import angles, assert_exact, covariance, refuse_programs
 from mpmath import mp, mpf
 
 import lnkernel as lnk
-from lnkernel.calculus.covariance import Covariance, Length
 from lnkernel.evaluate.float64 import clips
 from lnkernel.evaluate.float64.clips import dual_of_clips, suits
 from lnkernel.evaluate.float64.moments import moments_at
-from lnkernel.evaluate.float64.precise import as_precise
-from lnkernel.gram import careful, eager, tiled
+from lnkernel.gram import eager
 
 CLIPS = [
     lnk.Clip(),
@@ -38,16 +36,6 @@ def pairs(longest: float) -> tuple[np.ndarray, ...]:
     small = 10.0 ** rng.uniform(np.resize([-24, -16, -8, -4, -2.5, -1, -0.4], COUNT), -0.31)
     turned = np.arange(COUNT) % 3 == 1
     return r1, r2, np.where(turned, 1 - small, small), np.where(turned, small, 1 - small)
-
-
-def covariance(r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray) -> Covariance:
-    first, second = (Length(as_precise(r * r)) for r in (r1, r2))
-    return Covariance(first, second, w, z, z - w, (r1 - r2) / (r1 + r2))
-
-
-def angles(product: mpf, one: mpf, two: mpf) -> tuple[mpf, mpf]:
-    cosine = product / mpmath.sqrt(one * two)
-    return (1 - cosine) / 2, (1 + cosine) / 2
 
 
 def errors_of(layer: lnk.Clip, longest: float) -> tuple[float, float]:
@@ -129,19 +117,10 @@ def test_nothing_is_compiled(
     act: lnk.Clip, norm: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of points on a line, opposite ones and nearly equal ones."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a program")
-
-    monkeypatch.setattr(careful, "compiled", refuse)
-    monkeypatch.setattr(tiled, "compiled", refuse)
+    refuse_programs(monkeypatch)
     arch = lnk.mlp(hidden=3, norm=norm, activation=act, W_std=1.2, b_std=0.3)
     x = np.concatenate([np.linspace(-5, 5, 21), [2.0 + 1e-9]])[:, None] * [1.0, 0.5, 0.1]
-    made = lnk.kernels(arch)(x)
-    for i, j in ((12, 21), (0, 20), (3, 11), (10, 19)):
-        exact = oracle.pair(arch, x[i], x[j], dps=30)
-        assert abs(made.ntk[i, j] - exact.Theta) < 5e-15 * exact.Theta_scale
-        assert abs(made.nngp[i, j] - exact.K) < 5e-15 * exact.K_scale
+    assert_exact(arch, x, ((12, 21), (0, 20), (3, 11), (10, 19)), 5e-15)
 
 
 def test_zero_vectors_and_tiny_ones() -> None:

@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import oracle
 import pytest
+from listed_pairs import angles, assert_exact, covariance, refuse_programs
 from mpmath import mp, mpf
 
 import lnkernel as lnk
@@ -26,7 +27,7 @@ from lnkernel.evaluate.float64.gathered import Gathered
 from lnkernel.evaluate.float64.moments import moments_at
 from lnkernel.evaluate.float64.pair_tables import dual_by_tables, suits
 from lnkernel.evaluate.float64.precise import as_precise
-from lnkernel.gram import careful, eager, tiled
+from lnkernel.gram import eager, tiled
 
 KINKED = [
     *((lnk.Elu(), longest) for longest in (1e-3, 1.5, 10.0)),
@@ -47,11 +48,6 @@ COUNT = 6
 Oracle = Callable[[lnk.Elementwise, mpf, mpf, mpf], kinked_oracle.Expectations]
 
 
-def pairs(r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray) -> Covariance:
-    first, second = (Length(as_precise(r * r)) for r in (r1, r2))
-    return Covariance(first, second, w, z, z - w, (r1 - r2) / (r1 + r2))
-
-
 def some_pairs(longest: float, shortest: float = -4.0) -> tuple[np.ndarray, ...]:
     """Lengths of all sizes, some nearly equal, at small angles and at larger ones, acute and obtuse."""
     rng = np.random.default_rng(SEED)  # the same for every test, whatever ran before
@@ -65,11 +61,6 @@ def some_pairs(longest: float, shortest: float = -4.0) -> tuple[np.ndarray, ...]
     return r1, r2, np.where(turned, 1 - small, small), np.where(turned, small, 1 - small)
 
 
-def angles(product: mpf, one: mpf, two: mpf) -> tuple[mpf, mpf]:
-    cosine = product / mpmath.sqrt(one * two)
-    return (1 - cosine) / 2, (1 + cosine) / 2
-
-
 def errors_of(
     layer: lnk.Elementwise, longest: float, oracle: Oracle, dps: int, least: float = 0.0
 ) -> list[float]:
@@ -77,7 +68,7 @@ def errors_of(
     numbers. Beside a large mean 18 digits leave few of what is left of short inputs."""
     r1, r2, w, z = some_pairs(longest, -1.0 if least else -4.0)
     assert suits(layer, longest)
-    found = dual_by_tables(layer, pairs(r1, r2, w, z), longest)
+    found = dual_by_tables(layer, covariance(r1, r2, w, z), longest)
     assert found is not None
     euler, errors = found.euler(), list[mpf]()
     for k in range(COUNT):
@@ -121,7 +112,7 @@ def test_long_inputs(longest: float) -> None:
     layer = lnk.Selu()
     r1, r2 = np.array([0.3 * longest, longest]), np.array([longest, 0.1])
     w = np.array([1e-3, 0.9])
-    found = dual_by_tables(layer, pairs(r1, r2, w, 1 - w), longest)
+    found = dual_by_tables(layer, covariance(r1, r2, w, 1 - w), longest)
     assert found is not None
     for k in range(2):
         with mp.workdps(25):
@@ -171,7 +162,7 @@ def test_small_angles_beside_series(layer: lnk.Smooth) -> None:
     r1 = rng.uniform(0.1, 1.4, n)
     r2 = np.minimum(1.4, r1 * (1 + 10.0 ** rng.uniform(-15, -1, n)))
     w, obtuse = 10.0 ** rng.uniform(-24, -1, n), rng.random(n) < 0.3
-    cov = pairs(r1, r2, np.where(obtuse, 1 - w, w), np.where(obtuse, w, 1 - w))
+    cov = covariance(r1, r2, np.where(obtuse, 1 - w, w), np.where(obtuse, w, 1 - w))
     made = dual_by_tables(layer, cov, 1.42)
     series = expectations(EagerFloat64(), layer, cov, 512)
     assert made is not None
@@ -185,7 +176,7 @@ def test_lengths_that_are_stored_once() -> None:
     rng = np.random.default_rng(SEED)
     r, (i, j) = rng.uniform(0.1, 3, 40), np.triu_indices(40, 1)
     w = rng.uniform(0, 1, len(i))
-    listed = dual_by_tables(lnk.Elu(), pairs(r[i], r[j], w, 1 - w), 3.0)
+    listed = dual_by_tables(lnk.Elu(), covariance(r[i], r[j], w, 1 - w), 3.0)
     for some in (np.arange(len(i)), np.arange(5)):
         first, second = (Length(Gathered(as_precise(r * r), index[some])) for index in (i, j))
         cov = Covariance(first, second, w[some], 1 - w[some], 1 - 2 * w[some], None)
@@ -224,7 +215,7 @@ def test_enough_lengths_and_angles(layer: lnk.Elementwise, longest: float) -> No
     rng = np.random.default_rng(SEED)
     r = longest * rng.uniform(0, 1, (2, 400))
     w = np.where(rng.random(400) < 0.5, rng.uniform(0, 1, 400), 10.0 ** rng.uniform(-6, 0, 400))
-    cov = pairs(*r, w, 1 - w)
+    cov = covariance(*r, w, 1 - w)
     made = dual_by_tables(layer, cov, longest)
     pair_tables.slope_table.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -276,11 +267,7 @@ def test_nearly_opposite_inputs_need_no_program(monkeypatch: pytest.MonkeyPatch)
     x = 0.01 * np.random.default_rng(SEED).normal(size=(20, 5))
     x[1], x[2] = -x[0], -x[0] * (1 + 1e-9)
     arch = lnk.serial(lnk.Dense(9), lnk.Elu(-1.0), lnk.Dense(9), lnk.Relu(), lnk.Dense(1))
-    made = lnk.kernels(arch)(x)
-    for i, j in ((0, 1), (0, 2), (1, 2), (3, 4)):
-        exact = oracle.pair(arch, x[i], x[j], dps=30)
-        assert abs(made.ntk[i, j] - exact.Theta) < 2e-14 * exact.Theta_scale
-        assert abs(made.nngp[i, j] - exact.K) < 2e-14 * exact.K_scale
+    assert_exact(arch, x, ((0, 1), (0, 2), (1, 2), (3, 4)), 2e-14)
 
 
 def test_a_table_of_the_other_expectation_whenever_of_the_slopes() -> None:
@@ -291,10 +278,7 @@ def test_a_table_of_the_other_expectation_whenever_of_the_slopes() -> None:
     x *= np.array([0.01, 0.1, 0.5, 1, 3, 10])[:, None]
     norm = lnk.RMSNorm(eps=0.1, scale=True)
     arch = lnk.serial(lnk.Dense(9), norm, lnk.Scale(40.0), layer, lnk.Dense(1))
-    made = lnk.ntk(arch)(x)
-    for i, j in ((4, 5), (0, 3), (2, 5)):
-        exact = oracle.pair(arch, x[i], x[j], dps=30)
-        assert abs(made[i, j] - exact.Theta) < 2e-14 * exact.Theta_scale
+    assert_exact(arch, x, ((4, 5), (0, 3), (2, 5)), 2e-14)
 
 
 def test_tables_are_shared_by_layers_of_like_lengths_alone() -> None:
@@ -337,19 +321,10 @@ def test_nothing_is_compiled(
     act: lnk.Piecewise, first: lnk.Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of points on a line, opposite ones and nearly equal ones, at lengths that differ."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a program")
-
-    monkeypatch.setattr(careful, "compiled", refuse)
-    monkeypatch.setattr(tiled, "compiled", refuse)
+    refuse_programs(monkeypatch)
     arch = lnk.serial(first, lnk.mlp(hidden=3, activation=act, W_std=1.2, b_std=0.3))
     x = np.concatenate([np.linspace(-5, 5, 21), [2.0 + 1e-9]])[:, None] * [1.0, 0.5, 0.1]
-    made = lnk.kernels(arch)(x)
-    for i, j in ((12, 21), (0, 20), (3, 11), (10, 19)):
-        exact = oracle.pair(arch, x[i], x[j], dps=30)
-        assert abs(made.ntk[i, j] - exact.Theta) < 2e-14 * exact.Theta_scale
-        assert abs(made.nngp[i, j] - exact.K) < 2e-14 * exact.K_scale
+    assert_exact(arch, x, ((12, 21), (0, 20), (3, 11), (10, 19)), 2e-14)
 
 
 def test_delicate_pairs_of_large_matrices_take_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,12 @@ import mpmath
 import numpy as np
 import oracle
 import pytest
+from listed_pairs import refuse_programs
 from mpmath import mp
 
 import lnkernel as lnk
 from lnkernel.evaluate.float64 import chebyshev_points, quadrature, tabulation
 from lnkernel.evaluate.float64.tabulation import table_of
-from lnkernel.gram import careful, tiled
 
 LAYERS = [lnk.Elu(), lnk.Elu(-2.0), lnk.Selu(), lnk.Clip(), lnk.Clip(0.0, 1.0), lnk.Clip(0.0, 6.0)]
 
@@ -50,12 +50,7 @@ def test_nothing_is_compiled_behind_a_norm(
     act: lnk.Elementwise, norm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of points on a line, most pairs of which are at small angles."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("a program")
-
-    monkeypatch.setattr(careful, "compiled", refuse)
-    monkeypatch.setattr(tiled, "compiled", refuse)
+    refuse_programs(monkeypatch)
     arch = lnk.mlp(hidden=3, norm=norm, activation=act, W_std=1.2, b_std=0.3)
     line = np.linspace(-5, 5, 40)
     x = np.column_stack([line, line + 1.0])
