@@ -8,6 +8,7 @@ squared length, 1e-18 at most.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ import pytest
 from mpmath import mp, mpf
 
 import lnkernel as lnk
+from lnkernel.gram import eager
 
 LENGTHS = (1e9, 1e20, 1e150)
 EVERY = [*(pytest.param(r, marks=pytest.mark.slow) for r in LENGTHS[:2]), LENGTHS[2]]
@@ -330,3 +332,17 @@ def test_what_is_refused() -> None:
         lnk.ntk(network(lnk.Activate(jnp.tanh)))(at(1e9))
     with pytest.raises(lnk.errors.ActivationRangeError, match=r"Tanh: .* computed up to 1e\+152"):
         lnk.ntk(network(lnk.Tanh()))(at(1e153))
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("act", [lnk.Tanh(), lnk.Silu(), lnk.Elu(), lnk.Clip()], ids=repr)
+def test_inputs_of_the_least_norm(act: lnk.Elementwise, few: bool) -> None:
+    """Many dimensions make vectors before an activation shorter than the inputs; without a bias kernels are in
+    proportion."""
+    x = np.random.default_rng(0).normal(size=(6, 300))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    both = lnk.kernels(lnk.mlp(hidden=1, activation=act, b_std=0.0))
+    with contextlib.nullcontext() if few else eager.without_numpy():
+        for made, right in zip(both(1e-150 * x), both(1e-100 * x), strict=True):
+            scale = np.diagonal(right).max()
+            assert made * 1e50 * 1e50 == pytest.approx(right, abs=1e-13 * scale, rel=0)

@@ -25,7 +25,9 @@ SPACING = 0.05
 WIDEST = 13.0  # the weight exp(-x²/4) of a Hermite function is 4e-19 there
 SOME_NODES = 20  # whose products are joined by one chain of additions
 NEGLIGIBLE = 1e-13  # of the NTK, relatively
-SHORTEST = 1e-150  # stands for the length 0, whose features are a limit
+# stands for the length 0, whose features are a limit: its square is a normal number of float64, and inputs of norms
+# from 1e-150 are longer in hundreds of dimensions, too
+SHORTEST = 1e-153
 # terms for which weights are computed; of fewer they are the first of these. The last are for twice the most terms, by
 # which errors are estimated
 KNOWN = (2, 1026, 2562, 4098)
