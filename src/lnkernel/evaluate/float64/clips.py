@@ -19,7 +19,7 @@ nothing must cancel there. At obtuse angles v is turned round, and low and high 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ NOTHING = 700.0  # exp of minus that is 1e-304
 
 @known_pairs.register
 def _(layer: Clip) -> KnownPairs:
-    return KnownPairs(suits, dual_of_clips)
+    return KnownPairs(partial(suits, layer), partial(dual_of_clips, layer))
 
 
 def suits(layer: Clip, longest: float) -> bool:

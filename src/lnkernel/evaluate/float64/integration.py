@@ -40,7 +40,7 @@ def prepare_integrals(
     if not table:
         tried = (_rounded(each) for each in (most, length))
         known = known_pairs(plain)
-        suited = next((each for each in tried if known.suits(plain, each)), None)
+        suited = next((each for each in tried if known.suits(each)), None)
         if suited is not None:
             grading = grading._replace(longest=suited, tables=True)
     return Integrated(part, table, grading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -14,13 +14,15 @@ from lnkernel.calculus.covariance import Covariance
 from lnkernel.calculus.dual import Dual
 from lnkernel.evaluate.float64.moments import Moments
 
+Layer = TypeVar("Layer", bound=Elementwise)
+
 
 class KnownPairs(NamedTuple):
     """How that is done for an activation."""
 
-    suits: Callable[[Any, float], bool]  # up to some length
-    dual: Callable[[Any, Covariance, float], Dual]  # of pairs listed side by side
-    moments: Callable[[Any, float, np.ndarray], Moments] | None = None  # of inputs, if not as ever
+    suits: Callable[[float], bool]  # up to some length
+    dual: Callable[[Covariance, float], Dual]  # of pairs listed side by side, none longer
+    moments: Callable[[float, np.ndarray], Moments] | None = None  # of inputs, if not as ever
     for_all: bool = False  # whether it takes less time than the quick way
 
 
@@ -30,6 +32,7 @@ def known_pairs(layer: Elementwise) -> KnownPairs:
     raise NotImplementedError(type(layer).__name__)
 
 
-def plain(layer: Any) -> Any:
-    """With plain numbers, by which tables are kept."""
-    return jax.tree.map(float, layer)
+def plain(layer: Layer) -> Layer:
+    """The layer with plain numbers, by which tables are kept."""
+    made: Layer = jax.tree.map(float, layer)
+    return made

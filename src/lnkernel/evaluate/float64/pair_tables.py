@@ -18,7 +18,7 @@ is a sum of positive numbers again.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -114,7 +114,12 @@ def _bend(within: Range) -> float:
 
 @known_pairs.register
 def _(layer: Elementwise) -> KnownPairs:
-    return KnownPairs(suits, dual_by_tables, moments_by_table, for_all=True)
+    return KnownPairs(
+        partial(suits, layer),
+        partial(dual_by_tables, layer),
+        partial(moments_by_table, layer),
+        for_all=True,
+    )
 
 
 def suits(layer: Elementwise, longest: float) -> bool:

@@ -88,7 +88,7 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
         known = known_pairs(layer)
     rule = None
     if known is not None and known.moments is not None:
-        rule = partial(known.moments, layer, grading.longest)
+        rule = partial(known.moments, grading.longest)
     if num.equal and (itself := dual_of_equals(num, layer, cov, rule=rule)) is not None:
         return itself
     if known is not None and known.for_all and num.quick:
@@ -96,7 +96,7 @@ def _(num: Float64, layer: Elementwise, cov: Covariance, grading: Grading, table
     if num.quick and not table and grading.fineness == 1 and closed_pair(layer) is not None:
         return _quickly(num, layer, cov, grading.longest)
     if known is not None and not num.quick and np.ndim(cov.w) == 1:
-        return known.dual(layer, cov, grading.longest)
+        return known.dual(cov, grading.longest)
     phi = function_of(layer)
     lengths = cov.each(lambda length: num.sqrt(length.q))
     if table and np.ndim(lengths[0]) == np.ndim(lengths[1]) == 0:

@@ -10,7 +10,7 @@ from lnkernel.arch import Identity
 from lnkernel.errors import ArchitectureError
 from lnkernel.finite.reading.refusals import Refusal, explain_refusal
 from lnkernel.finite.reading.registry import Found, Reading, read_module
-from lnkernel.finite.reading.stand_ins import called_with
+from lnkernel.finite.reading.stand_ins import in_call
 
 
 @read_module.register
@@ -30,7 +30,7 @@ def _(part: nnx.Dropout) -> Refusal:
     )
 
 
-@called_with.register
+@in_call.register
 def _(part: nnx.Dropout, named: dict[str, Any]) -> nnx.Dropout | None:
     """What the call says comes before what the module says, as in Flax."""
     if not named.keys() <= {"deterministic", "rngs"}:

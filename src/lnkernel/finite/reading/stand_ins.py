@@ -24,7 +24,7 @@ Record = Callable[[Any, str, Token], Token]  # a part of the module, its name, a
 
 
 @singledispatch
-def called_with(module: Any, named: dict[str, Any]) -> nnx.Module | None:
+def in_call(module: Any, named: dict[str, Any]) -> nnx.Module | None:
     """What a module is in a call with these keywords; None where it is no part that is known."""
     return None
 
@@ -38,7 +38,7 @@ class Part:
     def __call__(self, *given: Any, **named: Any) -> Any:
         if not any(isinstance(each, Token) for each in (*given, *named.values())):
             return self._module(*given, **named)
-        module = called_with(self._module, named) if named else self._module
+        module = in_call(self._module, named) if named else self._module
         if len(given) != 1 or module is None:
             raise NotUnderstoodError(f"it gives {self._name} more than the data")
         return self._record(module, self._name, given[0])
