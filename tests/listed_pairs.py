@@ -22,6 +22,24 @@ def covariance(r1: np.ndarray, r2: np.ndarray, w: np.ndarray, z: np.ndarray) -> 
     return Covariance(first, second, w, z, z - w, (r1 - r2) / (r1 + r2))
 
 
+def draw(
+    longest: float, shares: tuple[np.ndarray, float, float], small: np.ndarray, turned: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Pairs of lengths and their w and z, all drawn.
+
+    `shares` says which pairs have nearly equal lengths, from which power of 10 on these differ, and from which power
+    of 10 of the longest on the other lengths begin. The smaller of w and z begins at the powers `small`, and is z where
+    the pair is `turned`.
+    """
+    near, nearest, shortest = shares
+    rng, count = np.random.default_rng(5), len(near)  # the same for every test, whatever ran before
+    r1 = longest * rng.uniform(0.1, 1, count)
+    alike = r1 * (1 - 10.0 ** rng.uniform(nearest, -1, count))
+    r2 = np.where(near, alike, longest * 10.0 ** rng.uniform(shortest, 0, count))
+    angle = 10.0 ** rng.uniform(small, -0.31)
+    return r1, r2, np.where(turned, 1 - angle, angle), np.where(turned, angle, 1 - angle)
+
+
 def angles(product: mpf, one: mpf, two: mpf) -> tuple[mpf, mpf]:
     """w and z from a product and two squares."""
     cosine = product / mpmath.sqrt(one * two)

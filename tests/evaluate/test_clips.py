@@ -6,7 +6,7 @@ import kinked_oracle
 import mpmath
 import numpy as np
 import pytest
-from listed_pairs import angles, assert_exact, covariance, refuse_programs
+from listed_pairs import angles, assert_exact, covariance, draw, refuse_programs
 from mpmath import mp, mpf
 
 import lnkernel as lnk
@@ -22,20 +22,15 @@ CLIPS = [
     lnk.Clip(-4.0, 0.1),
     lnk.Clip(-3.0, 0.0),
 ]
-SEED = 5
 COUNT = 12
 TAKEN = 1e-14  # of an angle beside its root: what a ReLU behind it makes of it
 
 
 def pairs(longest: float) -> tuple[np.ndarray, ...]:
     """Lengths and angles of all sizes; nearly equal lengths, obtuse angles."""
-    rng = np.random.default_rng(SEED)
-    r1 = longest * rng.uniform(0.1, 1, COUNT)
-    near = r1 * (1 - 10.0 ** rng.uniform(-14, -1, COUNT))
-    r2 = np.where(np.arange(COUNT) % 2 == 0, near, longest * 10.0 ** rng.uniform(-4, 0, COUNT))
-    small = 10.0 ** rng.uniform(np.resize([-24, -16, -8, -4, -2.5, -1, -0.4], COUNT), -0.31)
-    turned = np.arange(COUNT) % 3 == 1
-    return r1, r2, np.where(turned, 1 - small, small), np.where(turned, small, 1 - small)
+    order = np.arange(COUNT)
+    powers = np.resize([-24, -16, -8, -4, -2.5, -1, -0.4], COUNT)
+    return draw(longest, (order % 2 == 0, -14.0, -4.0), powers, order % 3 == 1)
 
 
 def errors_of(layer: lnk.Clip, longest: float) -> tuple[float, float]:

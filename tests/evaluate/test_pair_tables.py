@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import oracle
 import pytest
-from listed_pairs import angles, assert_exact, covariance, refuse_programs
+from listed_pairs import angles, assert_exact, covariance, draw, refuse_programs
 from mpmath import mp, mpf
 
 import lnkernel as lnk
@@ -50,15 +50,9 @@ Oracle = Callable[[lnk.Elementwise, mpf, mpf, mpf], kinked_oracle.Expectations]
 
 def some_pairs(longest: float, shortest: float = -4.0) -> tuple[np.ndarray, ...]:
     """Lengths of all sizes, some nearly equal, at small angles and at larger ones, acute and obtuse."""
-    rng = np.random.default_rng(SEED)  # the same for every test, whatever ran before
-    r1 = longest * rng.uniform(0.1, 1, COUNT)
-    near = r1 * (1 - 10.0 ** rng.uniform(-12, -1, COUNT))
-    r2 = np.where(
-        np.arange(COUNT) % 3 == 0, near, longest * 10.0 ** rng.uniform(shortest, 0, COUNT)
-    )
-    small = 10.0 ** rng.uniform([-24, -16, -8, -4, -1, -0.4], -0.31)
-    turned = np.arange(COUNT) % 2 == 1
-    return r1, r2, np.where(turned, 1 - small, small), np.where(turned, small, 1 - small)
+    order = np.arange(COUNT)
+    powers = np.array([-24, -16, -8, -4, -1, -0.4])
+    return draw(longest, (order % 3 == 0, -12.0, shortest), powers, order % 2 == 1)
 
 
 def errors_of(
